@@ -1,0 +1,42 @@
+# Every target sets up what it needs in .venv; a second call finds it there.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+DEMO := $(VENV)/demo
+
+.PHONY: demo test lint format ui bench clean
+
+demo: $(READY)
+	@rm -rf $(DEMO) && $(BIN)/rag-assets init --example support_rag $(DEMO)
+	@cd $(DEMO) && $(abspath $(BIN))/rag-assets run; \
+	  status=$$?; if [ $$status -ne 3 ]; then exit $$status; fi; \
+	  echo; echo "Exit code 3 is the example's answer: 13 cases cannot settle two of its rules."
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+ui: $(READY)
+	RAG_ASSETS_PROJECT=$${RAG_ASSETS_PROJECT:-examples/support_rag} $(BIN)/dagster dev
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) dist build
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("rag-assets needs Python 3.11 or newer: make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	@touch $@

@@ -1,0 +1,129 @@
+"""Materialization events in bulk: one transaction for thousands, where Dagster makes one for each.
+
+On SQLite the rows go into the index database and, up to a number, into the run's own log, as
+Dagster itself does for one event. Other storages get them through their public batch method.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Sequence
+
+import dagster as dg
+import sqlalchemy as sa
+from dagster._core.events import DagsterEvent, DagsterEventType, StepMaterializationData
+from dagster._core.events.log import EventLogEntry
+from dagster._core.storage.event_log.base import EventLogStorage
+from dagster._core.storage.event_log.schema import AssetEventTagsTable, SqlEventLogStorageTable
+from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
+from dagster._core.storage.runs.sql_run_storage import SqlRunStorage
+
+from rag_assets.assets.serialization import AssetEvent, serialize_alike
+
+_BATCH = 1000
+
+
+def write_events(
+    context: dg.OpExecutionContext, events: Sequence[AssetEvent], *, in_run_log: bool = True
+) -> None:
+    """Write events of one asset to the instance's event log.
+
+    Args:
+        context: of the op that materializes them.
+        events: all of one asset key, which stays up to date in the order given.
+        in_run_log: whether the log of the run lists them too; the asset pages always do.
+    """
+    for start in range(0, len(events), _BATCH):
+        _store(context, events[start : start + _BATCH], in_run_log)
+
+
+def last_record(instance: dg.DagsterInstance) -> str:
+    """The highest storage id of an event so far: what an input event pointer names."""
+    return str(instance.event_log_storage.get_maximum_record_id() or 0)
+
+
+def instance_id(instance: dg.DagsterInstance) -> str:
+    """What distinguishes an instance from others that share the store."""
+    storage = instance.run_storage
+    if isinstance(storage, SqlRunStorage):
+        return storage.get_run_storage_id()
+    return type(storage).__name__
+
+
+def _entry(
+    context: dg.OpExecutionContext, event: AssetEvent, now: float | None = None
+) -> EventLogEntry:
+    step_key = context._step_execution_context.step.key
+    materialization = dg.AssetMaterialization(
+        event.key, partition=event.case_id, tags=event.tags, metadata=event.metadata
+    )
+    dagster_event = DagsterEvent(
+        event_type_value=DagsterEventType.ASSET_MATERIALIZATION.value,
+        job_name=context.job_name,
+        event_specific_data=StepMaterializationData(materialization, []),
+        pid=os.getpid(),
+        step_key=step_key,
+    )
+    return EventLogEntry(  # type: ignore[no-untyped-call]
+        error_info=None,
+        level=logging.DEBUG,
+        user_message="",
+        run_id=context.run_id,
+        timestamp=now or time.time(),
+        step_key=step_key,
+        job_name=context.job_name,
+        dagster_event=dagster_event,
+    )
+
+
+def _store(context: dg.OpExecutionContext, events: Sequence[AssetEvent], in_run_log: bool) -> None:
+    storage = context.instance.event_log_storage
+    if isinstance(storage, SqliteEventLogStorage):
+        _store_in_sqlite(storage, context, events, in_run_log)
+        return
+    entries = [_entry(context, event) for event in events]
+    if type(storage).store_event_batch is not EventLogStorage.store_event_batch:
+        storage.store_event_batch(entries)
+    else:
+        for entry in entries:
+            storage.store_event(entry)
+
+
+def _store_in_sqlite(
+    storage: SqliteEventLogStorage,
+    context: dg.OpExecutionContext,
+    events: Sequence[AssetEvent],
+    in_run_log: bool,
+) -> None:
+    now = time.time()
+    last = _entry(context, events[-1], now)
+    row = storage._event_to_row(last)
+    texts = serialize_alike(events, lambda event: _entry(context, event, now))
+    rows = [
+        row | {"event": text, "partition": event.case_id}
+        for event, text in zip(events, texts, strict=True)
+    ]
+    insert = SqlEventLogStorageTable.insert()
+    if in_run_log:
+        with storage.run_connection(context.run_id) as connection:
+            connection.execute(insert, rows)
+    with storage.index_transaction() as connection:
+        connection.execute(insert, rows)
+        last_id = connection.execute(sa.text("SELECT max(id) FROM event_logs")).scalar_one()
+        first_id = last_id - len(rows) + 1
+        tags = [
+            {
+                "event_id": first_id + index,
+                "asset_key": row["asset_key"],
+                "key": name,
+                "value": event.tags[name],
+                "event_timestamp": row["timestamp"],
+            }
+            for index, event in enumerate(events)
+            for name in storage.get_asset_tags_to_index(set(event.tags))
+        ]
+        if tags:
+            connection.execute(AssetEventTagsTable.insert(), tags)
+        storage._store_asset_event(connection, last, last_id)

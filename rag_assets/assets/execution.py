@@ -1,0 +1,220 @@
+"""What the op of a stage does: go through the stage, then report it to Dagster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+import dagster as dg
+from dagster._core.errors import DagsterExecutionInterruptedError
+
+from rag_assets.assets.keys import asset_key
+from rag_assets.assets.projection import Projection
+from rag_assets.contracts.canonical import digest
+from rag_assets.contracts.errors import ContractError
+from rag_assets.evaluation.concluding import (
+    Conclusion,
+    RunMetrics,
+    decide_run,
+    decisions_digest,
+    measure_run,
+)
+from rag_assets.evaluation.interrupts import finishing_calls
+from rag_assets.evaluation.lifecycle import end_run, new_run_id, start_run
+from rag_assets.evaluation.pipeline import go_through
+from rag_assets.evaluation.project import Project
+from rag_assets.evaluation.session import Observer, Session, Silent
+from rag_assets.evaluation.words import CASE_STAGES, STAGES, Stage
+
+RUN_ID_TAG = "rag/run_id"
+_observer: ContextVar[Observer] = ContextVar("observer", default=Silent())  # noqa: B039
+
+
+@contextmanager
+def observed_by(observer: Observer) -> Iterator[None]:
+    """Tell an observer of this process about the runs inside the block."""
+    token = _observer.set(observer)
+    try:
+        yield
+    finally:
+        _observer.reset(token)
+
+
+class SuiteRun(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """Run config of a suite: `resources.<suite>_run.config`.
+
+    Attributes:
+        cases: ids of the cases to run; absent for all of them.
+        run_id: the id of the run; absent for a new one.
+        use_cache: false reads no memoized result.
+    """
+
+    cases: list[str] | None = None
+    run_id: str | None = None
+    use_cache: bool = True
+
+
+@dataclass
+class SuiteExecution:
+    """One Dagster run of a suite in this process."""
+
+    session: Session
+    projection: Projection
+    last: Stage
+    metrics: RunMetrics | None = None
+    conclusion: Conclusion | None = None
+
+    def run_stage(self, context: dg.OpExecutionContext, stage: Stage) -> None:
+        """Go through one selected stage and write its events.
+
+        Raises:
+            dagster.Failure: the system broke its contract, or (after the last selected stage)
+                cases have no result.
+            DagsterExecutionInterruptedError: the run was interrupted; what finished is committed.
+        """
+        try:
+            with finishing_calls(self.session):
+                if stage in CASE_STAGES:
+                    try:
+                        go_through(self.session, stage, execute=True)
+                    finally:
+                        if stage in self.session.results:
+                            self.projection.project_cases(context, stage)
+                elif stage == "metrics":
+                    self._measure(context)
+                else:
+                    self._decide(context)
+        except ContractError as error:
+            end_run(self.session, "STOPPED", error=error.render())
+            raise dg.Failure(error.render(), allow_retries=False) from None
+        except (KeyboardInterrupt, DagsterExecutionInterruptedError):
+            end_run(self.session, "INTERRUPTED", error="interrupted by a signal")
+            raise DagsterExecutionInterruptedError from None
+        except Exception as error:
+            end_run(self.session, "STOPPED", error=f"internal error: {error!r}")
+            raise
+        if stage == self.last:
+            end_run(self.session, "DECIDED", conclusion=self.conclusion)
+
+    def raise_for_failed_cases(self) -> None:
+        """Turn the run red for exactly the cases that have no result, if the config wants so.
+
+        Raises:
+            dagster.Failure: lists case, stage and error.
+        """
+        failures = self.session.failures()
+        if failures and self.session.project.config.run.fail_on_case_errors:
+            shown = [
+                f"{case_id}: {stage} {failure.type}: {failure.message}"
+                for stage, case_id, failure in failures
+            ]
+            more = len(shown) - 20
+            text = "\n".join(shown[:20] + ([f"… and {more} more"] if more > 0 else []))
+            raise dg.Failure(f"{len(shown)} cases have no result:\n{text}", allow_retries=False)
+
+    def _measure(self, context: dg.OpExecutionContext) -> None:
+        if "judgments" not in self.session.results:
+            go_through(self.session, "judgments", execute=False)
+        self.metrics = measure_run(self.session)
+        metadata = {
+            metric.criterion: metric.estimate
+            for metric in self.metrics.whole
+            if metric.estimate is not None
+        }
+        judged = self.session.results["judgments"].values()
+        inputs = {"judgments": digest(sorted(result.digest or "" for result in judged))}
+        version = self.metrics.data_version
+        self.projection.project_whole(context, "metrics", version, inputs, metadata)
+
+    def _decide(self, context: dg.OpExecutionContext) -> None:
+        if self.metrics is None:
+            self._measure(context)
+        assert self.metrics is not None
+        self.conclusion = decide_run(self.session, self.metrics)
+        gate = self.conclusion.gate
+        version = decisions_digest(self.conclusion.decisions, gate)
+        metadata = {
+            "gate": gate.state if gate else "no policy",
+            "run_id": self.session.run_id,
+            **{decision.rule.id: decision.state for decision in self.conclusion.decisions},
+        }
+        inputs = {"metrics": self.metrics.data_version}
+        self.projection.project_whole(context, "gate", version, inputs, metadata)
+
+
+_executions: dict[str, SuiteExecution] = {}
+
+
+def execution_of(
+    context: dg.OpExecutionContext, project: Project, suite: str, settings: SuiteRun
+) -> SuiteExecution:
+    """The execution that the ops of one Dagster run share; the first op starts it."""
+    execution = _executions.get(context.run_id)
+    if execution is None:
+        execution = _executions[context.run_id] = _start(context, project, suite, settings)
+    return execution
+
+
+def forget(context: dg.OpExecutionContext) -> None:
+    """Let go of the execution of a Dagster run."""
+    execution = _executions.pop(context.run_id, None)
+    if execution is not None:
+        execution.session.loop.close()
+
+
+def _start(
+    context: dg.OpExecutionContext, project: Project, suite: str, settings: SuiteRun
+) -> SuiteExecution:
+    tags = context.run.tags
+    ranged = "dagster/partition" in tags or "dagster/asset_partition_range_start" in tags
+    wanted: Sequence[str] | None = context.partition_keys if ranged else settings.cases
+    chosen = None if wanted is None else frozenset(wanted)
+    cases = [case for case in project.dataset.cases if chosen is None or case.id in chosen]
+    selected = _selected_stages(context, suite)
+    session = Session(
+        project=project,
+        run_id=settings.run_id or new_run_id(),
+        cases=cases,
+        use_cache=settings.use_cache,
+        observer=_observer.get(),
+    )
+    is_evaluation = not ranged and selected == STAGES
+    start_run(
+        session,
+        origin="run" if is_evaluation else "materialize",
+        dagster_run_id=context.run_id,
+        selection=None if wanted is None else [case.id for case in cases],
+    )
+    if RUN_ID_TAG not in tags:
+        context.instance.add_run_tags(context.run_id, {RUN_ID_TAG: session.run_id})
+    from_ui = context.job_name.startswith("__ASSET_JOB") or "dagster/backfill" in tags
+    projection = Projection(
+        session, context.instance, suite, code_versions(project), always=ranged or from_ui
+    )
+    return SuiteExecution(session, projection, selected[-1])
+
+
+def _selected_stages(context: dg.OpExecutionContext, suite: str) -> tuple[Stage, ...]:
+    chosen = context.run.asset_selection
+    if not chosen:
+        return STAGES
+    return tuple(stage for stage in STAGES if asset_key(suite, stage) in chosen)
+
+
+def code_versions(project: Project) -> dict[Stage, str]:
+    """Stage → code version of its asset, as the UI shows it."""
+    code = project.system.code
+    evaluators = digest([[one.criterion, one.identity] for one in project.evaluators])
+    settings = [project.system.top_k, project.system.token_budget]
+    counter = code["count_tokens"].digest if "count_tokens" in code else None
+    return {
+        "cases": "1",
+        "retrieval": code["retrieve"].digest[:16],
+        "assembled_context": digest([*settings, counter])[:16],
+        "generation": code["generate"].digest[:16],
+        "judgments": evaluators[:16],
+        "metrics": digest([evaluators, project.config.slices])[:16],
+        "gate": (project.policy.digest if project.policy else "none")[:16],
+    }

@@ -1,0 +1,199 @@
+"""The asset graph of a suite: one op and one asset for each stage, in one definition.
+
+Each op yields `done`, which orders the stages, and never its `asset` output: the events of an
+asset are written in bulk, one for each case that changed.
+"""
+
+# Dagster looks at the annotation of `context` itself, so annotations are not postponed here.
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import dagster as dg
+
+from rag_assets.assets.execution import SuiteExecution, code_versions, execution_of, forget
+from rag_assets.assets.keys import INDEX, asset_key, check_names, checked_rules
+from rag_assets.contracts.rules import Rule
+from rag_assets.evaluation.project import Project
+from rag_assets.evaluation.words import CASE_STAGES, PARENTS, STAGES, Stage
+
+_SEVERITY = {"FAIL": dg.AssetCheckSeverity.ERROR}
+_DESCRIPTIONS: Mapping[Stage, str] = {
+    "cases": "The labelled cases of the dataset.",
+    "retrieval": "The candidates that the system retrieved for each case, in its own order.",
+    "assembled_context": "The passages that reached the model: cut at top_k and token budget.",
+    "generation": "What the system answered over exactly those passages.",
+    "judgments": "What each evaluator says of each case.",
+    "metrics": "Estimates with intervals and denominators, over all cases and every slice.",
+    "gate": "The decision of every rule of the policy, and what it means for the release.",
+}
+
+
+def suite_assets(project: Project, suite: str) -> list[dg.AssetsDefinition | dg.SourceAsset]:
+    """The assets of a suite: its stages, and the index that retrieval searches.
+
+    Args:
+        project: the loaded project.
+        suite: the suite's name; keys are `[suite, stage]`.
+    """
+    gate = asset_key(suite, "gate")
+    checks = [
+        (dg.AssetCheckSpec(name, asset=gate, description=f"Rule {rule.id} on {rule.metric}."), rule)
+        for name, rule in check_names(checked_rules(project.policy)).items()
+    ]
+    evaluate = _graph(project, suite, {one[0].get_python_identifier(): one for one in checks})
+    stages = dg.AssetsDefinition.from_graph(
+        evaluate,
+        keys_by_output_name={stage: asset_key(suite, stage) for stage in STAGES},
+        keys_by_input_name={INDEX: asset_key(suite, INDEX)},
+        internal_asset_deps={
+            stage: {asset_key(suite, parent) for parent in _parents(stage)} for stage in STAGES
+        },
+        can_subset=True,
+        check_specs=[spec for spec, _ in checks],
+        backfill_policy=dg.BackfillPolicy.single_run(),
+    )
+    cases = dg.StaticPartitionsDefinition([case.id for case in project.dataset.cases])
+    versions = code_versions(project)
+
+    def finished(spec: dg.AssetSpec) -> dg.AssetSpec:
+        stage: Stage = next(stage for stage in STAGES if stage == spec.key.path[-1])
+        spec = spec.replace_attributes(
+            partitions_def=cases if stage in CASE_STAGES else None,
+            code_version=versions[stage],
+            group_name=suite,
+            description=_DESCRIPTIONS[stage],
+            skippable=True,
+        )
+        if stage == "metrics":
+            everything = dg.AllPartitionMapping()
+            dep = dg.AssetDep(asset_key(suite, "judgments"), partition_mapping=everything)
+            spec = spec.replace_attributes(deps=[dep])
+        return spec
+
+    return [_index(project, suite), stages.map_asset_specs(finished)]
+
+
+def resource_name(suite: str) -> str:
+    """The name of the suite's run resource in run config."""
+    return f"{suite}_run"
+
+
+def _parents(stage: Stage) -> tuple[str, ...]:
+    return (*PARENTS[stage], INDEX) if stage == "retrieval" else PARENTS[stage]
+
+
+def _index(project: Project, suite: str) -> dg.SourceAsset:
+    version = project.system.index_version
+
+    def index() -> dg.DataVersion:
+        return dg.DataVersion(str(version))
+
+    with warnings.catch_warnings():
+        # Users can do nothing about it: observable assets are in beta in Dagster itself.
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        return dg.observable_source_asset(
+            key=asset_key(suite, INDEX),
+            group_name=suite,
+            description="What retrieval searches; its data version is the config's index_version.",
+        )(index)
+
+
+def _graph(
+    project: Project, suite: str, checks: Mapping[str, tuple[dg.AssetCheckSpec, Rule]]
+) -> dg.GraphDefinition:
+    ops = {stage: _op(project, suite, stage, checks) for stage in STAGES}
+
+    @dg.graph(
+        name=f"{suite}__evaluate",
+        ins={INDEX: dg.GraphIn()},
+        out={name: dg.GraphOut() for name in (*STAGES, *checks)},
+    )
+    def evaluate(index: Any) -> dict[str, Any]:
+        results: dict[str, Any] = {}
+        previous: Any = None
+        for stage, op in ops.items():
+            inputs = {} if previous is None else {"after": previous}
+            if stage == "retrieval":
+                inputs["index"] = index
+            made = op(**inputs)
+            previous = made.done
+            results[stage] = made.asset
+            if stage == "gate":
+                results |= {name: getattr(made, name) for name in checks}
+        return results
+
+    return evaluate
+
+
+def _op(
+    project: Project,
+    suite: str,
+    stage: Stage,
+    checks: Mapping[str, tuple[dg.AssetCheckSpec, Rule]],
+) -> dg.OpDefinition:
+    ins = {} if stage == "cases" else {"after": dg.In(dg.Nothing)}
+    if stage == "retrieval":
+        ins["index"] = dg.In(dg.Nothing)
+    outs = {"done": dg.Out(dg.Nothing), "asset": dg.Out(dg.Nothing, is_required=False)}
+    if stage == "gate":
+        outs |= {name: dg.Out(dg.Nothing, is_required=False) for name in checks}
+    resource = resource_name(suite)
+
+    @dg.op(
+        name=f"{suite}__{stage}",
+        ins=ins,
+        out=outs,
+        required_resource_keys={resource},
+        pool=f"rag_{suite}",
+    )
+    def run(context: dg.OpExecutionContext) -> Iterator[Any]:
+        selected = context.selected_output_names
+        wanted = "asset" in selected or any(name in selected for name in checks)
+        if wanted:
+            settings = getattr(context.resources, resource)
+            execution = execution_of(context, project, suite, settings)
+            try:
+                execution.run_stage(context, stage)
+                if stage == "gate":
+                    yield from _check_results(execution, checks, selected)
+                if stage == execution.last:
+                    execution.raise_for_failed_cases()
+            except BaseException:
+                forget(context)
+                raise
+            if stage == execution.last:
+                forget(context)
+        if "done" in selected:
+            yield dg.Output(None, "done")
+
+    return run
+
+
+def _check_results(
+    execution: SuiteExecution,
+    checks: Mapping[str, tuple[dg.AssetCheckSpec, Rule]],
+    selected: Any,
+) -> Iterator[dg.AssetCheckResult]:
+    conclusion = execution.conclusion
+    decisions = {one.rule.id: one for one in conclusion.decisions} if conclusion else {}
+    for name, (spec, rule) in checks.items():
+        if name not in selected:
+            continue
+        decision = decisions[rule.id]
+        interval = decision.metric.interval
+        numbers = {
+            "value": decision.metric.estimate,
+            "lower": interval.lower if interval else None,
+            "upper": interval.upper if interval else None,
+            "threshold": rule.threshold,
+            "max_failures": rule.max_failures,
+        }
+        yield dg.AssetCheckResult(
+            asset_key=spec.asset_key,
+            check_name=spec.name,
+            passed=decision.state == "PASS",
+            severity=_SEVERITY.get(decision.state, dg.AssetCheckSeverity.WARN),
+            description=f"{decision.state}: {', '.join(decision.reasons)}",
+            metadata={key: value for key, value in numbers.items() if value is not None},
+        )

@@ -1,0 +1,73 @@
+"""The project's own Dagster instance, under its state folder."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+
+from rag_assets.contracts.config import Config
+from rag_assets.evaluation.project import state_folder
+
+_SETTINGS = """\
+# Written by rag-assets when the project was first used; yours to edit.
+telemetry:
+  enabled: false
+nux:
+  enabled: false
+python_logs:
+  python_log_level: {log_level}
+"""
+
+
+def instance_home(config: Config) -> Path:
+    """The folder of the instance, with its `dagster.yaml` in place."""
+    home = state_folder(config.root) / "dagster"
+    settings = home / "dagster.yaml"
+    if not settings.exists():
+        home.mkdir(parents=True, exist_ok=True)
+        settings.write_text(_SETTINGS.format(log_level=config.dagster.log_level), encoding="utf-8")
+    return home
+
+
+def open_instance(config: Config) -> dg.DagsterInstance:
+    """Open the project's instance, in a process of our own."""
+    speed_up_sqlite()
+    return dg.DagsterInstance.from_config(str(instance_home(config)))
+
+
+_kept: dict[str, sqlite3.Connection] = {}
+
+
+def speed_up_sqlite() -> None:
+    """Make the SQLite databases of this process commit without waiting for the disk each time.
+
+    `synchronous=NORMAL` is safe against a crash of the process: in WAL mode only a power cut can
+    lose the last commits. One connection to each database is kept open, so that closing the
+    others does not fold the WAL back every time.
+    """
+    if not event.contains(Engine, "connect", _on_connect):
+        event.listen(Engine, "connect", _on_connect)
+
+
+def _on_connect(connection: Any, _record: Any) -> None:
+    if not isinstance(connection, sqlite3.Connection):
+        return
+    connection.execute("PRAGMA synchronous=NORMAL")
+    listed = connection.execute("PRAGMA database_list").fetchall()
+    path = next((Path(row[2]) for row in listed if row[1] == "main" and row[2]), None)
+    if path is None or str(path) in _kept or not path.exists() or path.stat().st_size == 0:
+        return
+    kept = sqlite3.connect(path, check_same_thread=False)
+    kept.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    _kept[str(path)] = kept
+
+
+def release_sqlite() -> None:
+    """Close the connections that were kept open."""
+    while _kept:
+        _kept.popitem()[1].close()

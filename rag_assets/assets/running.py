@@ -1,0 +1,59 @@
+"""Running a suite's job inside this process, as the command line does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import dagster as dg
+from dagster._core.errors import DagsterExecutionInterruptedError
+
+from rag_assets.assets.definitions import job_name, project_definitions
+from rag_assets.assets.execution import RUN_ID_TAG, observed_by
+from rag_assets.assets.graph import resource_name
+from rag_assets.assets.instance import open_instance, release_sqlite
+from rag_assets.assets.keys import suite_name
+from rag_assets.evaluation.lifecycle import new_run_id
+from rag_assets.evaluation.project import Project
+from rag_assets.evaluation.session import Observer
+
+
+def run_suite(
+    project: Project, *, cases: Sequence[str] | None, use_cache: bool, observer: Observer
+) -> str:
+    """Run all stages of a project through its Dagster job, in this process.
+
+    How the run ended stands in its row in the store. Only an error of our own is raised.
+
+    Args:
+        project: the loaded project.
+        cases: ids to restrict the run to; None for all.
+        use_cache: False reads no memoized result.
+        observer: who is told how the run goes on.
+
+    Returns:
+        The id of the run.
+    """
+    suite = suite_name(project.config.project)
+    run_id = new_run_id()
+    settings: dict[str, object] = {"run_id": run_id, "use_cache": use_cache}
+    if cases is not None:
+        settings["cases"] = list(cases)
+    job = project_definitions([project]).resolve_job_def(job_name(suite))
+    try:
+        with open_instance(project.config) as instance, observed_by(observer):
+            job.execute_in_process(
+                instance=instance,
+                run_config={
+                    "resources": {resource_name(suite): {"config": settings}},
+                    # The command line says itself what goes wrong.
+                    "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
+                },
+                tags={RUN_ID_TAG: run_id},
+            )
+    except dg.Failure:
+        pass  # Cases without a result, or a broken contract: the run's row says which.
+    except (KeyboardInterrupt, DagsterExecutionInterruptedError):
+        pass
+    finally:
+        release_sqlite()
+    return run_id

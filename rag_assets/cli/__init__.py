@@ -1,0 +1,16 @@
+"""The command line: `rag-assets`, or `python -m rag_assets.cli`."""
+
+from __future__ import annotations
+
+from rag_assets.cli.check import check
+from rag_assets.cli.group import Program
+from rag_assets.cli.init import init
+from rag_assets.cli.inspect import inspect
+from rag_assets.cli.run import run
+from rag_assets.cli.runs import runs
+
+main = Program(
+    "rag-assets",
+    help="Find out which stage of a RAG system failed, and decide a release on intervals.",
+    commands=[init, check, run, runs, inspect],
+)

@@ -1,0 +1,111 @@
+"""Click commands with grouped options and examples, and the group that ends them all alike."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from rag_assets.cli.errors import Invocation, exit_code_of
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class SectionOption(click.Option):
+    """An option with the heading that it stands under in `--help`."""
+
+    def __init__(self, *args: Any, section: str = "Options", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.section = section
+
+
+class ExampleCommand(click.Command):
+    """A command whose `--help` groups its options and ends with examples."""
+
+    def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.examples = tuple(examples)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options by section, `--help` last."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                section = getattr(parameter, "section", "Options")
+                sections.setdefault(section, []).append(record)
+        sections["Options"] = sections.pop("Options", [])
+        for heading, records in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        with formatter.section("Examples"):
+            for example in self.examples:
+                formatter.write(f"{'':{formatter.current_indent}}{example}\n")
+
+
+class Program(click.Group):
+    """The group of all commands: every way to end it has its exit code."""
+
+    def main(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, **extra: Any
+    ) -> Any:
+        """Run the command line and exit.
+
+        Args:
+            args: the arguments; None for those of the process.
+            extra: as for click; with `standalone_mode=False` nothing is caught.
+        """
+        invocation = Invocation(list(sys.argv[1:] if args is None else args))
+        extra.setdefault("prog_name", "rag-assets")
+        extra.setdefault("obj", invocation)
+        if not extra.pop("standalone_mode", True):
+            return super().main(invocation.arguments, standalone_mode=False, **extra)
+        for stream in (sys.stdout, sys.stderr):
+            # What the encoding of the terminal lacks is escaped instead of ending the command.
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        run = super().main
+        sys.exit(
+            exit_code_of(
+                lambda: run(invocation.arguments, standalone_mode=False, **extra), invocation
+            )
+        )
+
+
+def option(*names: str, section: str, **settings: Any) -> Callable[[F], F]:
+    """An option under a heading of `--help`."""
+    return click.option(*names, cls=SectionOption, section=section, **settings)
+
+
+def config_option(function: F) -> F:
+    """`--config`, the same for every command."""
+    return option(
+        "--config",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        section="Project",
+        help="The config file (default: rag_assets.yaml here or in a folder above).",
+    )(function)
+
+
+def policy_option(function: F) -> F:
+    """`--policy`, for commands that read a policy."""
+    return option(
+        "--policy",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        section="Project",
+        help="The policy file (default: release.yaml beside the config, where it exists).",
+    )(function)
+
+
+def json_option(function: F) -> F:
+    """`--json`, the same for every command that has it."""
+    return option(
+        "--json", "as_json", is_flag=True, section="Output", help="JSON for programs, uncut."
+    )(function)

@@ -1,0 +1,114 @@
+"""`rag-assets init`: a project to start from."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+
+import click
+
+import rag_assets
+from rag_assets.cli.errors import Invocation
+from rag_assets.cli.group import ExampleCommand, option
+from rag_assets.cli.output import show, width
+from rag_assets.contracts.errors import InputError, nearest
+from rag_assets.evaluation.places import CONFIG_FILE, STATE_FOLDER
+from rag_assets.reports.layout import Line, blocks, line, rows
+
+_MINIMAL = Path(__file__).parent / "templates" / "minimal"
+_NOT_COPIED = shutil.ignore_patterns("__pycache__", "*.pyc", STATE_FOLDER)
+
+
+@click.command(
+    "init",
+    cls=ExampleCommand,
+    examples=[
+        "rag-assets init my-rag",
+        "rag-assets init --example list",
+        "rag-assets init --example support_rag my-rag",
+    ],
+)
+@click.argument("folder", metavar="DIR", required=False, type=click.Path(path_type=Path))
+@option(
+    "--example",
+    metavar="NAME",
+    section="Example",
+    help="Copy this example; `list` names them. Without it: a minimal project with comments.",
+)
+@click.pass_obj
+def init(invocation: Invocation, folder: Path | None, example: str | None) -> int:
+    """Start a project in DIR, which must be new or empty."""
+    if example == "list":
+        show(rows([(name, _title(path)) for name, path in examples().items()], width()))
+        return 0
+    if folder is None:
+        raise click.UsageError("Name the folder of the new project: rag-assets init my-rag")
+    source = _MINIMAL if example is None else _example(example)
+    _refuse_used(folder)
+    # Only contents are copied: the permissions of an installed package are its own affair.
+    shutil.copytree(
+        source, folder, ignore=_NOT_COPIED, copy_function=shutil.copyfile, dirs_exist_ok=True
+    )
+    what = "a minimal project" if example is None else f"the example {example}"
+    go = f"cd {shlex.quote(str(folder))} && rag-assets run"
+    show(blocks([line(f"{folder} holds {what}.")], _decidable(folder), [line(f"Next: {go}")]))
+    return 0
+
+
+def examples() -> dict[str, Path]:
+    """Name → folder of the examples: inside the installed package, or in the repository."""
+    package = Path(rag_assets.__file__).parent
+    folders = (package / "_examples", package.parent / "examples")
+    home = next((folder for folder in folders if folder.is_dir()), None)
+    found = sorted(home.iterdir()) if home else []
+    return {path.name: path for path in found if (path / CONFIG_FILE).is_file()}
+
+
+def _example(name: str) -> Path:
+    known = examples()
+    if name not in known:
+        hint = nearest(name, list(known))
+        raise InputError(
+            f'There is no example "{name}".{hint} The examples are: {", ".join(known)}.'
+        )
+    return known[name]
+
+
+def _title(example: Path) -> str:
+    """What the first line of an example's README says after the name."""
+    readme = example / "README.md"
+    first = readme.read_text(encoding="utf-8").partition("\n")[0] if readme.is_file() else ""
+    return first.partition(": ")[2]
+
+
+def _refuse_used(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; name a new or empty folder.")
+    if folder.is_dir() and any(folder.iterdir()):
+        raise InputError(f"{folder} is not empty; name a new or empty folder.")
+
+
+@contextmanager
+def _leaving_no_bytecode() -> Iterator[None]:
+    """Let imports write no `__pycache__` into a folder that is a minute old."""
+    before = sys.dont_write_bytecode
+    sys.dont_write_bytecode = True
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = before
+
+
+def _decidable(folder: Path) -> list[Line]:
+    """What the new suite can decide, as `check` says it."""
+    with redirect_stdout(sys.stderr), _leaving_no_bytecode():
+        from rag_assets.evaluation.attainable import attainable_decisions
+        from rag_assets.evaluation.project import load_project
+        from rag_assets.reports.suite_summary import decidable
+
+        project = load_project((folder / CONFIG_FILE).resolve())
+    return decidable(list(attainable_decisions(project)), width())

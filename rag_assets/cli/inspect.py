@@ -1,0 +1,102 @@
+"""`rag-assets inspect`: a run or one of its cases, from stored records only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rag_assets.cli.errors import Invocation
+from rag_assets.cli.group import ExampleCommand, config_option, json_option, option
+from rag_assets.cli.output import show, show_json, width
+from rag_assets.evaluation.places import reading_records
+from rag_assets.evaluation.references import find_run
+from rag_assets.evaluation.views import RunView, run_view
+from rag_assets.store.reader import Reader
+
+
+@click.command(
+    "inspect",
+    cls=ExampleCommand,
+    examples=[
+        "rag-assets inspect latest",
+        "rag-assets inspect latest~1 --failures",
+        "rag-assets inspect latest --case refund_review",
+    ],
+)
+@click.argument("reference", metavar="REF")
+@config_option
+@option("--failures", is_flag=True, section="Part of the run", help="The cases that failed.")
+@option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    metavar="N",
+    section="Part of the run",
+    help="With --failures: the first N cases.",
+)
+@option("--case", "case_id", metavar="ID", section="Part of the run", help="All about one case.")
+@json_option
+@click.pass_obj
+def inspect(
+    invocation: Invocation,
+    reference: str,
+    config: Path | None,
+    failures: bool,
+    limit: int,
+    case_id: str | None,
+    as_json: bool,
+) -> int:
+    """Show a run as it was recorded: state, decisions, metrics, failures or one case.
+
+    REF is a run id, the unique beginning of one, latest, or latest~N for the N-th run before it.
+    Nothing is executed or decided again.
+    """
+    if failures and case_id is not None:
+        raise click.UsageError("--failures and --case exclude each other; use one of them.")
+    with reading_records(invocation.locate(config)) as reader:
+        view = run_view(reader, find_run(reader, reference))
+        if case_id is not None:
+            _show_case(reader, view, case_id, as_json=as_json)
+        elif failures:
+            _show_failures(reader, view, reference, limit, as_json=as_json)
+        else:
+            _show_run(view, reference, as_json=as_json)
+    return 0
+
+
+def _show_run(view: RunView, reference: str, *, as_json: bool) -> None:
+    if as_json:
+        show_json(view.as_json())
+        return
+    from rag_assets.reports.run_detail import run_detail
+
+    show(run_detail(view, reference, width()))
+
+
+def _show_failures(
+    reader: Reader, view: RunView, reference: str, limit: int, *, as_json: bool
+) -> None:
+    from rag_assets.evaluation.failures import failed_cases
+
+    failed = failed_cases(reader, view)
+    if as_json:
+        found = [case.as_json() for case in failed]
+        show_json({"run": view.row.id, "cases": view.cases, "failures": found})
+        return
+    from rag_assets.reports.failure_list import failure_list
+
+    show(failure_list(view, failed, reference, limit))
+
+
+def _show_case(reader: Reader, view: RunView, case_id: str, *, as_json: bool) -> None:
+    from rag_assets.evaluation.case_view import case_view
+
+    case = case_view(reader, view, case_id)
+    if as_json:
+        show_json(case.as_json())
+        return
+    from rag_assets.reports.case_report import case_report
+
+    show(case_report(case, width()))

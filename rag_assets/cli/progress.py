@@ -1,0 +1,142 @@
+"""What a run shows on stderr while its cases are executed."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from types import TracebackType
+from typing import Self
+
+from rag_assets.cli.output import note, show_json
+from rag_assets.evaluation.words import Stage
+from rag_assets.reports.layout import printable
+from rag_assets.reports.wording import counted
+from rag_assets.systems.calls import Failure
+
+# Taking the cases from the dataset is no work that anybody waits for.
+_UNSHOWN: Stage = "cases"
+
+
+class PlainProgress:
+    """One line when a stage starts, for a log or a pipe."""
+
+    def __init__(self) -> None:
+        self._has_failed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Nothing is left to do."""
+
+    def stage_started(self, stage: Stage, cases: int) -> None:
+        """Say so."""
+        if stage != _UNSHOWN:
+            note(f"{stage}: {counted(cases, 'case')} …")
+
+    def advanced(self, stage: Stage, cases: int) -> None:
+        """Nothing: a line for every case would be too much."""
+
+    def failed(self, stage: Stage, case_id: str, failure: Failure) -> None:
+        """Show the first failure at once; the report has them all."""
+        if not self._has_failed:
+            self._has_failed = True
+            self._tell(f"first failure: {stage} of {case_id}: {failure.type}: {failure.message}")
+
+    def stage_finished(self, stage: Stage) -> None:
+        """Nothing."""
+
+    def _tell(self, message: str) -> None:
+        note(message)
+
+
+class BarProgress(PlainProgress):
+    """A bar for every stage, on a terminal; gone when the run ends."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TaskID,
+            TextColumn,
+            TimeElapsedColumn,
+        )
+
+        super().__init__()
+        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+        self._progress = Progress(
+            *columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True
+        )
+        self._tasks: dict[Stage, TaskID] = {}
+        self._starting: TaskID | None = None
+
+    def __enter__(self) -> Self:
+        self._starting = self._progress.add_task("starting", total=None)
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Take the bars away."""
+        self._progress.stop()
+
+    def stage_started(self, stage: Stage, cases: int) -> None:
+        """Add a bar."""
+        if self._starting is not None:
+            self._progress.remove_task(self._starting)
+            self._starting = None
+        if stage != _UNSHOWN:
+            self._tasks[stage] = self._progress.add_task(stage, total=cases)
+
+    def advanced(self, stage: Stage, cases: int) -> None:
+        """Let the bar grow."""
+        if stage in self._tasks:
+            self._progress.advance(self._tasks[stage], cases)
+
+    def _tell(self, message: str) -> None:
+        """Print above the bars."""
+        from rich.text import Text
+
+        self._progress.console.print(Text(printable(message, keep="\n")))
+
+
+class JsonProgress(PlainProgress):
+    """One event on stdout when a stage ends, and nothing on stderr."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # What the user's code prints goes elsewhere during a run, but the events go here.
+        self._stdout = sys.stdout
+        self._cases: Counter[Stage] = Counter()
+        self._failed: Counter[Stage] = Counter()
+
+    def stage_started(self, stage: Stage, cases: int) -> None:
+        """Remember how many cases it has."""
+        self._cases[stage] = cases
+
+    def failed(self, stage: Stage, case_id: str, failure: Failure) -> None:
+        """Count it."""
+        self._failed[stage] += 1
+
+    def stage_finished(self, stage: Stage) -> None:
+        """Print the event."""
+        counts = {"cases": self._cases[stage], "failed": self._failed[stage]}
+        show_json({"event": "stage", "stage": stage, **counts}, self._stdout)
+
+
+def progress(as_json: bool) -> PlainProgress:
+    """The observer that fits where stderr goes."""
+    if as_json:
+        return JsonProgress()
+    return BarProgress() if sys.stderr.isatty() else PlainProgress()

@@ -1,0 +1,1 @@
+"""What everything else agrees on: artifacts, cases, config, policy, identities, errors."""

@@ -1,0 +1,128 @@
+"""Canonical JSON and the digests made of it.
+
+One value has one text: sorted keys, no white space, UTF-8, no NaN. `1`, `1.0`, `"1"` and `true`
+stay different, as JSON has them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+MAX_DEPTH = 250
+"""Levels of nesting. A limit of our own, because Python's depends on who asks: what a worker thread
+could just write would be too deep for the thread that commits it. Cases may use 200 of them."""
+
+
+class NotJsonError(ValueError):
+    """A value that JSON cannot hold.
+
+    Attributes:
+        path: where in the value ("a.0.b", "" for the whole).
+        message: what stands there.
+    """
+
+    def __init__(self, path: str, message: str) -> None:
+        self.path = path
+        self.message = message
+        super().__init__(f"{path}: {message}" if path else message)
+
+
+def canonical_json(value: Any) -> str:
+    """The canonical JSON text of a value.
+
+    Raises:
+        NotJsonError: the value holds something that is not JSON (a set, NaN, a key that is not a
+            string, a lone surrogate), with its path; or it is nested too deeply.
+    """
+    try:
+        text = _ENCODER.encode(value)
+        text.encode("utf-8")
+    except (TypeError, ValueError, RecursionError):
+        raise _explain(value) from None
+    if _needs_a_look(value):
+        problem = _find(value, "", MAX_DEPTH)
+        if problem is not None:
+            raise problem
+    return text
+
+
+def digest(value: Any) -> str:
+    """SHA-256 (64 hex digits) of the canonical JSON of a value."""
+    return digest_text(canonical_json(value))
+
+
+def digest_text(text: str) -> str:
+    """SHA-256 (64 hex digits) of a text as UTF-8."""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+_ENCODER = json.JSONEncoder(
+    sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+)
+
+
+def _needs_a_look(value: Any) -> bool:
+    """What the encoder lets pass: keys like 1 or None, which it turns into text, and any depth."""
+    layer = [value]
+    for _ in range(MAX_DEPTH + 1):
+        below: list[Any] = []
+        for item in layer:
+            if isinstance(item, dict):
+                if not {str}.issuperset(map(type, item)):
+                    return True
+                below += [child for child in item.values() if isinstance(child, _HOLDERS)]
+            elif isinstance(item, (list, tuple)):
+                below += [child for child in item if isinstance(child, _HOLDERS)]
+        if not below:
+            return False
+        layer = below
+    return True
+
+
+_HOLDERS = (dict, list, tuple)
+
+
+def _explain(value: Any) -> NotJsonError:
+    return _find(value, "", MAX_DEPTH) or NotJsonError("", "cannot be written as JSON")
+
+
+def _find(value: Any, path: str, levels: int) -> NotJsonError | None:
+    """The first thing in a value that JSON cannot hold, at most so many levels deep."""
+    if isinstance(value, _HOLDERS) and levels == 0:
+        return NotJsonError("", f"is nested deeper than {MAX_DEPTH} levels, or contains itself")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                return NotJsonError(path, f"has the key {key!r}, and JSON keys are strings")
+            inside = f"{path}.{key}" if path else key
+            found = _find(key, path, levels) or _find(item, inside, levels - 1)
+            if found is not None:
+                return found
+        return None
+    if isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            found = _find(item, f"{path}.{index}" if path else str(index), levels - 1)
+            if found is not None:
+                return found
+        return None
+    if isinstance(value, str):
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            return NotJsonError(path, "holds half of a surrogate pair, which UTF-8 cannot write")
+        return None
+    if value is None or isinstance(value, (bool, int)):
+        return None
+    if isinstance(value, float):
+        if value != value or value in (float("inf"), float("-inf")):
+            return NotJsonError(path, f"is {value}, and JSON has no such number")
+        return None
+    return NotJsonError(path, f"is a {_type_name(value)}, which JSON cannot hold")
+
+
+def _type_name(value: Any) -> str:
+    """With its module, because `numpy.bool` and `bool` are two things."""
+    kind = type(value)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"

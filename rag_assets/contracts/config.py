@@ -1,0 +1,298 @@
+"""The project's config file (`rag_assets.yaml`) as one typed model."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field
+
+from rag_assets.contracts.canonical import digest
+from rag_assets.contracts.errors import Problem, nearest
+from rag_assets.contracts.text import shown
+from rag_assets.contracts.validation import (
+    FileModel,
+    FormatVersion,
+    NonEmpty,
+    Reference,
+    Texts,
+    is_reference,
+    validate,
+)
+from rag_assets.contracts.yaml_source import YamlSource, read_yaml
+
+SYSTEM_KINDS = ("rag", "callable", "http", "recorded")
+STAGED_SLICES = ("relevant_position", "context_truncated")
+METADATA_SLICE = "metadata."
+
+_LATER_SLICES = ("stale_source", "admissible_source")
+
+
+class FileVersion(FileModel):
+    """The index version is the trimmed content of a file, relative to the config file."""
+
+    file: Path
+
+
+class CallableVersion(FileModel):
+    """The index version is the string that a function returns."""
+
+    callable: Reference
+
+
+def _index_version(value: Any) -> Any:
+    match value:
+        case None | FileVersion() | CallableVersion():
+            return value
+        case str() if value:
+            return value
+        case {"file": str(file)} if file and len(value) == 1:
+            return FileVersion(file=Path(file))
+        case {"callable": str(reference)} if is_reference(reference) and len(value) == 1:
+            return CallableVersion(callable=reference)
+    raise ValueError(
+        "must be a string (numbers in quotes), {file: path} or {callable: module:function}, "
+        f"got {shown(value)}"
+    )
+
+
+PositiveInt = Annotated[int, Field(ge=1)]
+Seconds = Annotated[float, Field(gt=0)]
+SecondsOrZero = Annotated[float, Field(ge=0)]
+IndexVersion = Annotated[
+    str | FileVersion | CallableVersion | None, BeforeValidator(_index_version)
+]
+
+
+class RagSettings(FileModel):
+    """`system.rag`: a staged system. What is None is left to the class decorator."""
+
+    object: Reference = Field(description="the staged system, as module:attribute")
+    depth: PositiveInt | None = None
+    top_k: PositiveInt | None = None
+    token_budget: PositiveInt | None = None
+    index_version: IndexVersion = None
+
+
+class Retries(FileModel):
+    """When a failed attempt is made again. Waits are in seconds."""
+
+    attempts: PositiveInt = 1
+    wait_s: SecondsOrZero = 0.5
+    max_wait_s: SecondsOrZero = 30.0
+    retry_on: Annotated[tuple[Reference, ...], Field(strict=False)] = ()
+
+
+class SystemConfig(FileModel):
+    """`system`: what is evaluated."""
+
+    later_keys: ClassVar[frozenset[str]] = frozenset({"callable", "http", "recorded", "records"})
+
+    name: NonEmpty = Field(description="a name for the system, part of every identity")
+    version: NonEmpty | None = None
+    rag: RagSettings = Field(description=f"exactly one of {', '.join(SYSTEM_KINDS)}")
+    config: Mapping[str, Any] = {}
+    code_paths: Texts = ()
+    timeout_s: Seconds = 120.0
+    retries: Retries = Retries()
+    on_malformed: Literal["stop", "missing"] = "stop"
+
+
+class Concurrency(FileModel):
+    """Cases in flight, and judge calls in flight."""
+
+    system: PositiveInt = 8
+    judge: PositiveInt = 4
+
+
+class RunSettings(FileModel):
+    """`run`: how a run ends."""
+
+    fail_on_case_errors: bool = True
+
+
+class DagsterSettings(FileModel):
+    """`dagster`: how runs appear in the Dagster UI."""
+
+    rich_metadata_cases: Annotated[int, Field(ge=0)] = 1000
+    cron: NonEmpty = "0 2 * * *"
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "INFO"
+
+
+class StoreSettings(FileModel):
+    """`store`: how long to wait for another process, in seconds."""
+
+    lock_timeout_s: SecondsOrZero = 60.0
+
+
+class EvaluatorEntry(FileModel):
+    """One evaluator as written; its type decides later which parameters it takes.
+
+    Attributes:
+        parameters: every key except `type` and `criterion`.
+        line: line of the entry in the config file.
+        lines: key (nested ones dotted) → line, `type` and `criterion` included.
+    """
+
+    type: NonEmpty = Field(description="what the evaluator computes, such as contains or recall")
+    criterion: NonEmpty | None = None
+    parameters: Mapping[str, Any] = {}
+    line: int = 0
+    lines: Mapping[str, int] = {}
+
+
+class Config(FileModel):
+    """The config file.
+
+    Attributes:
+        dataset: absolute path.
+        path: the config file, absolute.
+        root: its folder; relative paths start here.
+        digest: SHA-256 of the canonical JSON of the file's content.
+        lines: dotted key → line, for checks that come later.
+    """
+
+    later_keys: ClassVar[frozenset[str]] = frozenset(
+        {"replicates", "replicate_retrieval", "metrics", "budget", "corpus", "labels"}
+    )
+
+    version: FormatVersion = 1
+    project: NonEmpty = Field(description="a label for the project")
+    dataset: Path = Field(description="the path of the cases, a JSON Lines file")
+    suite: Literal["regression", "sample"] = "regression"
+    system: SystemConfig = Field(description="a mapping with the system that is evaluated")
+    evaluators: Annotated[tuple[EvaluatorEntry, ...], Field(strict=False)] = Field(
+        description="a list of at least one evaluator"
+    )
+    slices: Texts = ()
+    min_slice_support: PositiveInt = 30
+    concurrency: Concurrency = Concurrency()
+    seed: int = 0
+    run: RunSettings = RunSettings()
+    dagster: DagsterSettings = DagsterSettings()
+    store: StoreSettings = StoreSettings()
+    path: Path
+    root: Path
+    digest: str
+    lines: Mapping[str, int]
+
+
+def read_config(path: Path, problems: list[Problem], *, name: str | None = None) -> Config | None:
+    """Read the config file.
+
+    Args:
+        path: the file.
+        problems: every problem of the file is appended here, in the order of the lines.
+        name: the file as messages shall name it (default: the path as given).
+
+    Returns:
+        The config, or None when anything is wrong with it.
+    """
+    found: list[Problem] = []
+    source = read_yaml(path, found, name=name)
+    config = None if source is None else _config(source, path.resolve(), found)
+    problems += sorted(found)
+    return None if found else config
+
+
+def _config(source: YamlSource, path: Path, problems: list[Problem]) -> Config | None:
+    content = dict(source.content)
+    said = _check_system_kind(source, problems)
+    _check_slices(source, problems)
+    if isinstance(content.get("dataset"), str):
+        content["dataset"] = _dataset_path(source, path.parent, problems)
+    if isinstance(content.get("evaluators"), list):
+        content["evaluators"] = _evaluators(source, problems)
+    computed = {
+        "path": path,
+        "root": path.parent,
+        "digest": digest(source.content),
+        "lines": source.lines,
+    }
+    return validate(Config, content, source, problems, computed=computed, said=said)
+
+
+def _check_system_kind(source: YamlSource, problems: list[Problem]) -> set[str]:
+    """Exactly one kind of system. Returns the keys that need no further problem."""
+    system = source.content.get("system")
+    if not isinstance(system, dict):
+        return set()
+    kinds = [kind for kind in SYSTEM_KINDS if kind in system]
+    if len(kinds) > 1:
+        message = f"system holds {' and '.join(kinds)}; exactly one of them may stand here."
+        problems.append(source.problem("system", message))
+    # Another kind than `rag` is refused on its own; `rag` is then not what is missing.
+    return {"system.rag"} if kinds and "rag" not in kinds else set()
+
+
+def _dataset_path(source: YamlSource, root: Path, problems: list[Problem]) -> Path:
+    written = source.content["dataset"]
+    dataset = Path(os.path.abspath(root / written))
+    if not dataset.is_file():
+        message = (
+            f"There is no file {shown(written)} in the folder of the config file; write the path "
+            "of the dataset relative to that folder."
+        )
+        problems.append(source.problem("dataset", message))
+    return dataset
+
+
+def _evaluators(source: YamlSource, problems: list[Problem]) -> tuple[EvaluatorEntry, ...]:
+    entries = source.content["evaluators"]
+    if not entries:
+        message = "evaluators must hold at least one evaluator."
+        problems.append(source.problem("evaluators", message))
+    made = [_evaluator(index, entry, source, problems) for index, entry in enumerate(entries)]
+    return tuple(entry for entry in made if entry is not None)
+
+
+def _evaluator(
+    index: int, entry: Any, source: YamlSource, problems: list[Problem]
+) -> EvaluatorEntry | None:
+    key = f"evaluators.{index}"
+    if not isinstance(entry, dict):
+        message = f"The entry must be a mapping with a type, got {shown(entry)}."
+        problems.append(source.problem(key, message))
+        return None
+    own = {name: entry[name] for name in ("type", "criterion") if name in entry}
+    prefix = f"{key}."
+    computed = {
+        "parameters": {name: value for name, value in entry.items() if name not in own},
+        "line": source.line(key),
+        "lines": {
+            place.removeprefix(prefix): line
+            for place, line in source.lines.items()
+            if place.startswith(prefix)
+        },
+    }
+    return validate(EvaluatorEntry, own, source, problems, key=key, computed=computed)
+
+
+def _check_slices(source: YamlSource, problems: list[Problem]) -> None:
+    names = source.content.get("slices")
+    if not isinstance(names, list):
+        return
+    seen: Counter[str] = Counter()
+    for index, name in enumerate(names):
+        if not isinstance(name, str) or not name:
+            continue
+        message = _slice_problem(name)
+        if message is None and seen[name]:
+            message = f"The slice {shown(name)} is declared twice; keep one."
+        if message is not None:
+            problems.append(source.problem(f"slices.{index}", message))
+        seen[name] += 1
+
+
+def _slice_problem(name: str) -> str | None:
+    if name in STAGED_SLICES or (name.startswith(METADATA_SLICE) and name != METADATA_SLICE):
+        return None
+    if name in _LATER_SLICES:
+        return f"The slice {name} is not in this version of rag-assets; remove it."
+    known = (f"{METADATA_SLICE}<key>", *STAGED_SLICES)
+    return (
+        f"The slice {shown(name)} is not known; write {' or '.join(known)}.{nearest(name, known)}"
+    )

@@ -1,0 +1,231 @@
+"""Everything that is recorded of one case in one run, as plain values."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rag_assets.contracts.errors import InputError
+from rag_assets.evaluation.views import JudgmentView, RunView
+from rag_assets.evaluation.words import CASE_STAGES
+from rag_assets.store import CaseStage, StageResult
+from rag_assets.store.reader import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class StageView:
+    """What one stage of the case came to.
+
+    Attributes:
+        stage: its name.
+        state: OK, ERROR, TIMEOUT, BLOCKED (an earlier stage has no result) or NOT_EXECUTED.
+        source: hit, miss, shared, …, as recorded; None where the run never came to it.
+        attempts: how many were made in this run; 0 when the result was there already.
+        latency_ms: of the attempt that made the result, in whichever run that was.
+        executed_in: the run that executed it; None where there is no result.
+        failure: reason, type, message and traceback; None where the stage did not fail.
+        attempt_errors: the error text of each attempt, where there was more than one.
+    """
+
+    stage: str
+    state: str
+    source: str | None
+    attempts: int
+    latency_ms: float | None
+    executed_in: str | None
+    failure: Mapping[str, str] | None
+    attempt_errors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateView:
+    """One retrieved candidate.
+
+    Attributes:
+        position: 1-based, as it was retrieved.
+        relevant: None where the case has no labels.
+        fate: `context` for one that the model saw, else why it was dropped; None where no
+            context was assembled.
+        tokens: as counted for the budget, where they were.
+    """
+
+    position: int
+    doc_id: str
+    chunk_id: str | None
+    score: float | None
+    relevant: bool | None
+    fate: str | None
+    tokens: int | None
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CaseView:
+    """One case of one run.
+
+    Attributes:
+        run_id: the run.
+        case: the row of the dataset.
+        stages: in the order of a run.
+        candidates: the retrieval; None where there is none.
+        context: the assembled context as recorded; None where there is none.
+        has_output: whether there is an output.
+        output: any JSON.
+        citations: what stands at the system's citations path; None where nothing does.
+        judgments: in the order of the config.
+    """
+
+    run_id: str
+    case: Mapping[str, Any]
+    stages: tuple[StageView, ...]
+    candidates: tuple[CandidateView, ...] | None
+    context: Mapping[str, Any] | None
+    has_output: bool
+    output: Any
+    citations: Any
+    judgments: tuple[JudgmentView, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """One object; `output` is absent where there is none."""
+        return {
+            "run": self.run_id,
+            "case": dict(self.case),
+            "stages": [asdict(stage) for stage in self.stages],
+            "retrieval": None if self.candidates is None else [asdict(c) for c in self.candidates],
+            "context": self.context,
+            **({"output": self.output} if self.has_output else {}),
+            "citations": self.citations,
+            "judgments": [judgment.as_json() for judgment in self.judgments],
+        }
+
+
+def case_view(reader: Reader, view: RunView, case_id: str) -> CaseView:
+    """Read everything that is recorded of a case.
+
+    Args:
+        reader: the open store.
+        view: the run.
+        case_id: the case.
+
+    Raises:
+        InputError: the run has no such case; the nearest ids are listed.
+    """
+    rows = {row.stage: row for row in reader.case_stages(view.row.id, case_id)}
+    if not rows:
+        raise InputError(_no_case(reader, view, case_id))
+    results = reader.stage_results([row.identity for row in rows.values() if row.identity])
+    payloads = reader.payloads([row.digest for row in rows.values() if row.digest])
+
+    def payload(stage: str) -> Any:
+        row = rows.get(stage)
+        found = payloads.get(row.digest) if row and row.digest else None
+        return None if found is None else json.loads(found)
+
+    case, retrieval, context = (
+        payload(stage) for stage in ("cases", "retrieval", "assembled_context")
+    )
+    output = payload("generation")
+    return CaseView(
+        run_id=view.row.id,
+        case=case,
+        stages=tuple(_stage(stage, rows.get(stage), results) for stage in CASE_STAGES),
+        candidates=None if retrieval is None else _candidates(retrieval, context, case, view),
+        context=context,
+        has_output="generation" in rows and rows["generation"].digest is not None,
+        output=output,
+        citations=_citations(output, view),
+        judgments=tuple(view.judgment(row) for row in reader.run_judgments(view.row.id, case_id)),
+    )
+
+
+def _no_case(reader: Reader, view: RunView, case_id: str) -> str:
+    ids = list(dict.fromkeys(row.case_id for row in reader.case_stages(view.row.id)))
+    near = difflib.get_close_matches(case_id, ids, n=3, cutoff=0.3)
+    hint = f" The nearest ids are {', '.join(near)}." if near else ""
+    return f'{view.row.id} has no case "{case_id}".{hint}'
+
+
+def _stage(stage: str, row: CaseStage | None, results: Mapping[str, StageResult]) -> StageView:
+    if row is None:
+        return StageView(stage, "NOT_EXECUTED", None, 0, None, None, None, ())
+    attempts = json.loads(row.attempts) if row.attempts else []
+    result = results.get(row.identity) if row.identity else None
+    failure = json.loads(row.failure) if row.failure and row.source == "error" else None
+    latency = row.latency_ms if failure else result.latency_ms if result else None
+    return StageView(
+        stage=stage,
+        state=_state(row, failure),
+        source=row.source,
+        attempts=len(attempts) or int(result is not None and row.source == "miss"),
+        latency_ms=latency,
+        executed_in=result.run_id if result and row.digest else None,
+        failure=failure,
+        attempt_errors=tuple(one["error"] for one in attempts),
+    )
+
+
+def _state(row: CaseStage, failure: Mapping[str, str] | None) -> str:
+    if failure is not None:
+        return "TIMEOUT" if failure["reason"] == "timeout" else "ERROR"
+    return {"blocked": "BLOCKED", "none": "NOT_EXECUTED"}.get(row.source, "OK")
+
+
+def _candidates(
+    retrieval: Mapping[str, Any],
+    context: Mapping[str, Any] | None,
+    case: Mapping[str, Any],
+    view: RunView,
+) -> tuple[CandidateView, ...]:
+    wanted = _labels(case, view.record["relevance_unit"])
+    fates = _fates(context)
+    found: list[CandidateView] = []
+    for position, candidate in enumerate(retrieval["candidates"], start=1):
+        doc_id, chunk_id = candidate["doc_id"], candidate.get("chunk_id")
+        unit = (doc_id, chunk_id if view.record["relevance_unit"] == "chunk" else None)
+        fate, tokens = fates.get(position, (None, None))
+        found.append(
+            CandidateView(
+                position=position,
+                doc_id=doc_id,
+                chunk_id=chunk_id,
+                score=candidate.get("score"),
+                relevant=unit in wanted if wanted else None,
+                fate=fate,
+                tokens=tokens,
+                text=candidate.get("text"),
+            )
+        )
+    return tuple(found)
+
+
+def _labels(case: Mapping[str, Any], unit: str) -> set[tuple[str, str | None]]:
+    """The relevant units of a case: those with a grade above 0."""
+    expected = case.get("expected")
+    labels = (expected.get("relevant") or []) if isinstance(expected, dict) else []
+    return {
+        (label["doc_id"], label.get("chunk_id") if unit == "chunk" else None)
+        for label in labels
+        if label.get("grade", 1) > 0
+    }
+
+
+def _fates(context: Mapping[str, Any] | None) -> dict[int, tuple[str, int | None]]:
+    """Position → what became of the candidate, and its tokens."""
+    if context is None:
+        return {}
+    kept = {one["position"]: ("context", one.get("tokens")) for one in context["items"]}
+    dropped = {one["position"]: (one["reason"], one.get("tokens")) for one in context["dropped"]}
+    return kept | dropped
+
+
+def _citations(output: Any, view: RunView) -> Any:
+    path = view.record["system"]["citations_path"]
+    if path is None or output is None:
+        return None
+    # The evaluators that this lives among take long to import, and only this report needs it.
+    from rag_assets.evaluation.judging import cited_value
+
+    return cited_value(output, path).get("value")

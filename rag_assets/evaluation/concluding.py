@@ -1,0 +1,237 @@
+"""From the outcomes of a run to its metrics, decisions and exit code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rag_assets.contracts.canonical import canonical_json, digest
+from rag_assets.evaluation.gate import (
+    GateDecision,
+    RuleDecision,
+    decide,
+    gate_of,
+    lacks_required,
+    required_ids,
+)
+from rag_assets.evaluation.metrics import MetricValue, measure
+from rag_assets.evaluation.session import Session
+from rag_assets.evaluation.slices import SliceMetric, SliceTable, slice_metrics
+from rag_assets.evaluation.words import Completeness
+from rag_assets.store import Decision, Metric
+
+DEFAULT_LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class RunMetrics:
+    """The metrics of a run: over all its cases in the order of the config, and its slices."""
+
+    whole: tuple[MetricValue, ...]
+    slices: SliceTable
+    level: float
+
+    def of(self, criterion: str) -> MetricValue:
+        """The metric of one criterion over all cases."""
+        return next(metric for metric in self.whole if metric.criterion == criterion)
+
+    @property
+    def data_version(self) -> str:
+        """Digest of every number in it."""
+        rows = [metric_row("", metric) for metric in self.whole]
+        return digest([[row.criterion, row.payload] for row in rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """What a run came to.
+
+    Attributes:
+        completeness: PARTIAL for a selection of cases, else COMPLETE.
+        decisions: one for each rule that decides on one run.
+        gate: None without a policy, or without a rule for one run.
+        skipped_rules: number of rules that decide on comparisons.
+        exit_code: of the command that made the run.
+    """
+
+    completeness: Completeness
+    metrics: RunMetrics
+    decisions: tuple[RuleDecision, ...]
+    gate: GateDecision | None
+    skipped_rules: int
+    exit_code: int
+
+    def summary(self) -> dict[str, Any]:
+        """What the run's row keeps of it, as JSON."""
+        return {
+            "gate_reasons": list(self.gate.reasons) if self.gate else [],
+            "skipped_rules": self.skipped_rules,
+            "slice_tests": self.metrics.slices.tests,
+            "slices_too_few": self.metrics.slices.too_few,
+        }
+
+
+def measure_run(session: Session) -> RunMetrics:
+    """Measure every criterion over all cases and over every slice, and record it."""
+    project = session.project
+    level = project.policy.confidence_level if project.policy else DEFAULT_LEVEL
+    whole = tuple(
+        measure(
+            evaluator.criterion,
+            evaluator.kind,
+            evaluator.value_range,
+            session.outcomes[evaluator.criterion],
+            level=level,
+        )
+        for evaluator in project.evaluators
+    )
+    slices = slice_metrics(
+        project.config.slices,
+        session.cases,
+        session.facts,
+        project.evaluators,
+        session.outcomes,
+        top_k=project.system.top_k,
+        min_support=project.config.min_slice_support,
+        level=level,
+    )
+    rows = [metric_row(session.run_id, metric) for metric in whole]
+    rows += [slice_row(session.run_id, row) for row in slices.rows]
+    with session.store.writing() as writer:
+        writer.add(rows)
+        writer.put_heads(session.head_changes)
+    session.head_changes.clear()
+    return RunMetrics(whole, slices, level)
+
+
+def decide_run(session: Session, metrics: RunMetrics) -> Conclusion:
+    """Apply the policy to the metrics of a run, and record the decisions."""
+    policy = session.project.policy
+    partial = len(session.cases) < len(session.project.dataset.cases)
+    completeness: Completeness = "PARTIAL" if partial else "COMPLETE"
+    rules = [rule for rule in policy.rules if rule.decides_on == "run"] if policy else []
+    decisions: tuple[RuleDecision, ...] = ()
+    gate = None
+    if policy is not None and rules:
+        required = required_ids(policy, [case.id for case in session.project.dataset.cases])
+        ids = [case.id for case in session.cases]
+        decisions = tuple(
+            decide(
+                rule,
+                metrics.of(rule.metric),
+                required_missing=lacks_required(
+                    required, dict(zip(ids, session.outcomes[rule.metric], strict=True))
+                ),
+            )
+            for rule in rules
+        )
+        gate = gate_of(policy, decisions, completeness)
+        with session.store.writing() as writer:
+            writer.add([_decision_row(session, decision) for decision in decisions])
+    exit_code = gate.exit_code if gate else 0
+    if exit_code == 0 and _nothing_executed(session):
+        exit_code = 3
+    return Conclusion(
+        completeness=completeness,
+        metrics=metrics,
+        decisions=decisions,
+        gate=gate,
+        skipped_rules=len(policy.rules) - len(rules) if policy else 0,
+        exit_code=exit_code,
+    )
+
+
+def failure_groups(session: Session) -> list[dict[str, Any]]:
+    """Failures of the run that are alike, counted: stage, type and message, most first."""
+    groups: Counter[tuple[str, str, str]] = Counter(
+        (stage, failure.type, failure.message) for stage, _, failure in session.failures()
+    )
+    for criterion, outcomes in session.outcomes.items():
+        for outcome in outcomes:
+            if outcome.reason == "evaluator_error":
+                name, _, message = str(outcome.detail["error"]).partition(": ")
+                groups[criterion, name, message] += 1
+    return [
+        {"cases": count, "stage": stage, "type": name, "message": message}
+        for (stage, name, message), count in groups.most_common()
+    ]
+
+
+def metric_row(run_id: str, metric: MetricValue, scope: str = "global", **extra: Any) -> Metric:
+    """A metric as it is stored."""
+    interval = metric.interval
+    payload = {
+        "method": interval.method if interval else None,
+        "level": interval.level if interval else None,
+        "range": list(metric.value_range),
+        "passes": metric.passes,
+        "missing_reasons": dict(metric.missing_reasons),
+        "excluded_reasons": dict(metric.excluded_reasons),
+        **extra,
+    }
+    return Metric(
+        run_id=run_id,
+        scope=scope,
+        criterion=metric.criterion,
+        kind=metric.kind,
+        estimate=metric.estimate,
+        lower=interval.lower if interval else None,
+        upper=interval.upper if interval else None,
+        observed=metric.observed,
+        missing=metric.missing,
+        excluded=metric.excluded,
+        payload=canonical_json(payload),
+    )
+
+
+def slice_row(run_id: str, row: SliceMetric) -> Metric:
+    """A slice metric as it is stored."""
+    return metric_row(
+        run_id,
+        row.metric,
+        f"slice/{row.slice_name}={row.value}",
+        slice=[row.slice_name, row.value],
+        support=row.metric.eligible,
+        p_value=row.p_value,
+        p_adjusted=row.p_adjusted,
+        mark=row.mark,
+    )
+
+
+def _decision_row(session: Session, decision: RuleDecision) -> Decision:
+    rule, policy = decision.rule, session.project.policy
+    stored = metric_row(session.run_id, decision.metric)
+    payload = {
+        "rule": rule.model_dump(mode="json", exclude_none=True, exclude={"line"}),
+        "reasons": list(decision.reasons),
+        "kind": stored.kind,
+        "range": list(decision.metric.value_range),
+        "passes": decision.metric.passes,
+        "observed": stored.observed,
+        "missing": stored.missing,
+        "excluded": stored.excluded,
+        "estimate": stored.estimate,
+        "lower": stored.lower,
+        "upper": stored.upper,
+        "method": decision.metric.interval.method if decision.metric.interval else None,
+        "level": policy.confidence_level if policy else None,
+        "policy_digest": policy.digest if policy else None,
+    }
+    return Decision(session.run_id, rule.id, rule.metric, decision.state, canonical_json(payload))
+
+
+def _nothing_executed(session: Session) -> bool:
+    generations = session.results.get("generation", {})
+    return bool(generations) and all(result.digest is None for result in generations.values())
+
+
+def decisions_digest(decisions: Sequence[RuleDecision], gate: GateDecision | None) -> str:
+    """Digest of what was decided, for the data version of the gate."""
+    return digest(
+        {
+            "gate": [gate.state, list(gate.reasons)] if gate else None,
+            "rules": [[one.rule.id, one.state, list(one.reasons)] for one in decisions],
+        }
+    )

@@ -1,0 +1,273 @@
+"""The judgments stage: every evaluator looks at every case, memoized by exactly what it reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from rag_assets.contracts.artifacts import Citations, Context, Retrieval
+from rag_assets.contracts.canonical import canonical_json, digest
+from rag_assets.contracts.cases import Case
+from rag_assets.contracts.identities import judgment_key
+from rag_assets.evaluation.memo import CHUNK, case_stage_row
+from rag_assets.evaluation.session import NOT_EXECUTED, CaseResult, Session
+from rag_assets.evaluation.words import Stage
+from rag_assets.evaluators import Absent, Evaluator, Evidence, Outcome, judge
+from rag_assets.evaluators.answer import NOTHING, value_at
+from rag_assets.evaluators.base import Part
+from rag_assets.store import CaseStage, Judgment, RunJudgment
+from rag_assets.store.reader import Reader
+from rag_assets.store.records import Source
+
+STAGE_OF: Mapping[Part, Stage] = {
+    "output": "generation",
+    "retrieval": "retrieval",
+    "context": "assembled_context",
+    "citations": "generation",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """One judgment on its way to the records."""
+
+    outcome: Outcome
+    source: Source
+    key: str | None = None
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """What is read and written for some cases."""
+
+    cases: Sequence[Case]
+    payloads: Mapping[str, str]
+    keys: dict[tuple[str, str], str] = field(default_factory=dict)
+    known: Mapping[str, Judgment] = field(default_factory=dict)
+    evidence: dict[str, Evidence] = field(default_factory=dict)
+
+
+def judge_cases(session: Session, *, execute: bool) -> None:
+    """Judge all cases of the run.
+
+    Args:
+        session: the run; its outcomes and results are filled in.
+        execute: False only looks up: what is not memoized is then `not_executed`.
+    """
+    evaluators = session.project.evaluators
+    session.outcomes = {evaluator.criterion: [] for evaluator in evaluators}
+    results = session.results["judgments"] = {}
+    session.observer.stage_started("judgments", len(session.cases))
+    cases = iter(session.cases)
+    while chunk_cases := list(islice(cases, CHUNK)):
+        chunk = _read(session, chunk_cases)
+        fresh: list[Judgment] = []
+        rows: list[RunJudgment] = []
+        stages: list[CaseStage] = []
+        for case in chunk_cases:
+            judged = {
+                evaluator.criterion: _judge(session, chunk, case, evaluator, execute)
+                for evaluator in evaluators
+            }
+            result = results[case.id] = _result(session, case, judged)
+            stages.append(case_stage_row(session, case, "judgments", result))
+            for criterion, one in judged.items():
+                session.outcomes[criterion].append(one.outcome)
+                rows.append(_row(session.run_id, case.id, criterion, one))
+                if one.source == "miss" and one.key is not None:
+                    fresh.append(_memo(one.key, one.outcome))
+        with session.store.writing() as writer:
+            writer.put_judgments(fresh)
+            writer.add(rows)
+            writer.add(stages)
+            writer.put_heads(session.head_changes)
+        session.head_changes.clear()
+        session.observer.advanced("judgments", len(chunk_cases))
+    session.observer.stage_finished("judgments")
+
+
+def _judge(
+    session: Session, chunk: _Chunk, case: Case, evaluator: Evaluator, execute: bool
+) -> _Judged:
+    reason = evaluator.exclusion(case)
+    if reason is not None:
+        return _Judged(Outcome.excluded(reason), "none")
+    absent = _absent(session, case, evaluator)
+    if absent is not None:
+        return _Judged(Outcome.missing(absent.reason, absent.detail or None), "none")
+    key = chunk.keys[case.id, evaluator.criterion]
+    if key in session.judged:
+        session.count("judgment", "shared")
+        return _Judged(session.judged[key], "shared", key)
+    if key in chunk.known:
+        session.count("judgment", "hit")
+        return _Judged(_recalled(chunk.known[key]), "hit", key)
+    if not execute:
+        return _Judged(Outcome.missing(NOT_EXECUTED.reason), "none", key)
+    session.count("judgment", "miss")
+    outcome = judge(evaluator, _evidence(session, chunk, case))
+    if outcome.status == "missing":
+        # A missing judgment is a failure of some kind, and failures are never memoized.
+        return _Judged(outcome, "miss")
+    session.judged[key] = outcome
+    return _Judged(outcome, "miss", key)
+
+
+def _read(session: Session, cases: Sequence[Case]) -> _Chunk:
+    """Everything that a chunk needs, in one opening of the store."""
+    with session.store.reading() as reader:
+        chunk = _Chunk(cases, _citing_payloads(session, reader, cases))
+        for case in cases:
+            for evaluator in session.project.evaluators:
+                if evaluator.exclusion(case) is None and not _absent(session, case, evaluator):
+                    key = judgment_key(
+                        evaluator.criterion,
+                        evaluator.identity,
+                        evaluator.reads_of_case(case),
+                        [_read_digest(session, chunk, case, part) for part in evaluator.reads],
+                    )
+                    chunk.keys[case.id, evaluator.criterion] = key
+        if session.use_cache:
+            chunk.known = reader.judgments(list(chunk.keys.values()))
+        needed = {
+            case.id
+            for case in cases
+            for evaluator in session.project.evaluators
+            if chunk.keys.get((case.id, evaluator.criterion), "") not in chunk.known
+        }
+        digests = [
+            found
+            for case_id in needed
+            for stage in ("retrieval", "assembled_context", "generation")
+            if (found := _digest(session, case_id, stage)) is not None
+        ]
+        chunk.payloads = {**chunk.payloads, **session.payloads(reader, digests)}
+    return chunk
+
+
+def _citing_payloads(session: Session, reader: Reader, cases: Sequence[Case]) -> Mapping[str, str]:
+    """Outputs, where an evaluator reads the citations in them."""
+    if not any("citations" in evaluator.reads for evaluator in session.project.evaluators):
+        return {}
+    found = (_digest(session, case.id, "generation") for case in cases)
+    return session.payloads(reader, (one for one in found if one is not None))
+
+
+def _absent(session: Session, case: Case, evaluator: Evaluator) -> Absent | None:
+    """The first part that does not exist because a stage has no result."""
+    for part in evaluator.reads:
+        result = session.results[STAGE_OF[part]].get(case.id)
+        if result is None or result.digest is None:
+            failure = (result.failure if result else None) or NOT_EXECUTED
+            return Absent(failure.reason, f"{failure.type}: {failure.message}".strip(": "))
+    return None
+
+
+def _digest(session: Session, case_id: str, stage: Stage) -> str | None:
+    result = session.results[stage].get(case_id)
+    return result.digest if result else None
+
+
+def _read_digest(session: Session, chunk: _Chunk, case: Case, part: Part) -> str:
+    found = _digest(session, case.id, STAGE_OF[part])
+    assert found is not None
+    if part == "citations":
+        path = session.project.system.citations_path
+        return digest(cited_value(json.loads(chunk.payloads[found]), path))
+    return found
+
+
+def cited_value(output: Any, path: str | None) -> dict[str, Any]:
+    """What stands at the citations path: {} when nothing does, else {"value": …}."""
+    value = NOTHING if path is None else value_at(output, path)
+    return {} if value is NOTHING else {"value": value}
+
+
+def read_citations(output: Any, path: str | None) -> Citations | Absent:
+    """The citations in an output.
+
+    Returns:
+        The citations; absent with `artifact_absent` where the path leads nowhere, or with
+        `malformed_citations` where it does not lead to a list of non-empty strings.
+    """
+    cited = cited_value(output, path)
+    if not cited:
+        return Absent("artifact_absent")
+    ids = cited["value"]
+    if isinstance(ids, list) and all(isinstance(one, str) and one for one in ids):
+        return Citations(ids=tuple(ids))
+    return Absent("malformed_citations", canonical_json(ids))
+
+
+def _evidence(session: Session, chunk: _Chunk, case: Case) -> Evidence:
+    if case.id not in chunk.evidence:
+        parts: dict[str, Any] = {}
+        for stage in ("retrieval", "assembled_context", "generation"):
+            result = session.results[stage].get(case.id)
+            if result is not None and result.digest is not None:
+                parts[stage] = json.loads(chunk.payloads[result.digest])
+            else:
+                failure = (result.failure if result else None) or NOT_EXECUTED
+                parts[stage] = Absent(failure.reason, failure.message)
+        retrieval, context, output = (
+            parts["retrieval"],
+            parts["assembled_context"],
+            parts["generation"],
+        )
+        path = session.project.system.citations_path
+        chunk.evidence[case.id] = Evidence(
+            case=case,
+            output=output,
+            retrieval=retrieval if isinstance(retrieval, Absent) else Retrieval.parse(retrieval),
+            context=context if isinstance(context, Absent) else Context.parse(context),
+            citations=output if isinstance(output, Absent) else read_citations(output, path),
+        )
+    return chunk.evidence[case.id]
+
+
+def _recalled(judgment: Judgment) -> Outcome:
+    status = "excluded" if judgment.status == "excluded" else "observed"
+    detail = None if judgment.detail is None else json.loads(judgment.detail)
+    return Outcome(status, judgment.value, judgment.reason, detail)  # type: ignore[arg-type]
+
+
+def _memo(key: str, outcome: Outcome) -> Judgment:
+    return Judgment(key, outcome.status, outcome.value, outcome.reason, _json(outcome.detail))
+
+
+def _row(run_id: str, case_id: str, criterion: str, judged: _Judged) -> RunJudgment:
+    outcome = judged.outcome
+    return RunJudgment(
+        run_id,
+        case_id,
+        criterion,
+        judged.key,
+        judged.source,
+        outcome.status,
+        outcome.value,
+        outcome.reason,
+        _json(outcome.detail),
+    )
+
+
+def _json(detail: Any) -> str | None:
+    return None if detail is None else canonical_json(detail)
+
+
+def _result(session: Session, case: Case, judged: Mapping[str, _Judged]) -> CaseResult:
+    """The judgments of one case as one result: none when a stage before them has none."""
+    generation = session.results["generation"].get(case.id)
+    content = digest(
+        {
+            criterion: [one.outcome.status, one.outcome.value, one.outcome.reason]
+            for criterion, one in judged.items()
+        }
+    )
+    if generation is None or generation.digest is None:
+        failure = (generation.failure if generation else None) or NOT_EXECUTED
+        return CaseResult("blocked", failure=failure)
+    sources = {one.source for one in judged.values()}
+    return CaseResult("miss" if "miss" in sources else "hit", content, content)

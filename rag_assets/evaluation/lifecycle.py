@@ -1,0 +1,163 @@
+"""The life of a run: what it freezes at its start, and what it came to at its end."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+from rag_assets.contracts.canonical import canonical_json
+from rag_assets.evaluation.concluding import Conclusion, failure_groups
+from rag_assets.evaluation.owner import is_alive, this_process
+from rag_assets.evaluation.project import Project
+from rag_assets.evaluation.session import Session
+from rag_assets.evaluation.words import RunState
+from rag_assets.store import RunRow, Store
+
+
+def new_run_id() -> str:
+    """A new run id: `run_` and a ULID, which sorts by time."""
+    from ulid import ULID
+
+    return f"run_{ULID()}"
+
+
+def now() -> str:
+    """The time now, as ISO 8601 text in UTC with milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def start_run(
+    session: Session, *, origin: str, dagster_run_id: str | None, selection: Sequence[str] | None
+) -> None:
+    """Put a run on record, and mark the runs of this store whose process has died.
+
+    Args:
+        session: the run that starts.
+        origin: `run` for an evaluation, `materialize` for single assets from the Dagster UI.
+        dagster_run_id: the Dagster run that executes it.
+        selection: the case ids that it is restricted to; None for all.
+    """
+    mark_dead_runs(session.store)
+    row = RunRow(
+        id=session.run_id,
+        created_at=now(),
+        finished_at=None,
+        project=session.project.config.project,
+        origin=origin,
+        parent=None,
+        dagster_run_id=dagster_run_id,
+        state="RUNNING",
+        completeness=None,
+        gate=None,
+        exit_code=None,
+        owner=this_process(),
+        error=None,
+        record=canonical_json(frozen_record(session.project, selection, session.use_cache)),
+        summary=None,
+    )
+    with session.store.writing() as writer:
+        writer.add_run(row)
+
+
+def end_run(
+    session: Session,
+    state: RunState,
+    *,
+    conclusion: Conclusion | None = None,
+    error: str | None = None,
+) -> None:
+    """Record how a run ended.
+
+    Args:
+        session: the run.
+        state: DECIDED, STOPPED or INTERRUPTED.
+        conclusion: what was decided, when it came to that.
+        error: what stopped it, for people.
+    """
+    columns: dict[str, str | int | None] = {"state": state, "finished_at": now(), "error": error}
+    summary: dict[str, Any] = {
+        "cases": len(session.cases),
+        "counts": {what: dict(counts) for what, counts in session.counts.items()},
+        "failures": failure_groups(session),
+    }
+    if conclusion is not None:
+        columns |= {
+            "completeness": conclusion.completeness,
+            "gate": conclusion.gate.state if conclusion.gate else None,
+            "exit_code": conclusion.exit_code,
+        }
+        summary |= conclusion.summary()
+    elif state != "DECIDED":
+        columns["completeness"] = "PARTIAL"
+    columns["summary"] = canonical_json(summary)
+    with session.store.writing() as writer:
+        writer.put_stage_results(session.pending_results)
+        writer.put_heads(session.head_changes)
+        writer.update_run(session.run_id, **columns)
+    session.pending_results.clear()
+    session.head_changes.clear()
+
+
+def mark_dead_runs(store: Store) -> None:
+    """Mark runs INTERRUPTED whose process is gone."""
+    with store.reading() as reader:
+        dead = [row for row in reader.running() if not is_alive(row.owner)]
+    if dead:
+        with store.writing() as writer:
+            for row in dead:
+                writer.update_run(
+                    row.id,
+                    state="INTERRUPTED",
+                    completeness="PARTIAL",
+                    finished_at=now(),
+                    error="its process ended before the run did",
+                )
+
+
+def frozen_record(
+    project: Project, selection: Sequence[str] | None, use_cache: bool
+) -> dict[str, Any]:
+    """Everything that a run freezes at its start, as JSON."""
+    config, policy = project.config, project.policy
+    return {
+        "config": {"file": config.path.name, "digest": config.digest},
+        "policy": policy
+        and {
+            "file": policy.path.name,
+            "digest": policy.digest,
+            "confidence_level": policy.confidence_level,
+        },
+        "dataset": {
+            "file": config.dataset.name,
+            "digest": project.dataset.digest,
+            "cases": len(project.dataset.cases),
+        },
+        "suite": config.suite,
+        "selection": None if selection is None else list(selection),
+        "use_cache": use_cache,
+        "seed": config.seed,
+        "system": {**project.system.settings, "identity": project.system.identity},
+        "evaluators": [
+            {
+                "criterion": evaluator.criterion,
+                "type": evaluator.type,
+                "text": str(evaluator),
+                "kind": evaluator.kind,
+                "range": list(evaluator.value_range),
+                "identity": evaluator.identity,
+            }
+            for evaluator in project.evaluators
+        ],
+        "slices": list(config.slices),
+        "min_slice_support": config.min_slice_support,
+        "relevance_unit": project.relevance_unit,
+        "packages": {
+            "rag-assets": version("rag-assets"),
+            "dagster": version("dagster"),
+            "duckdb": version("duckdb"),
+            "python": platform.python_version(),
+        },
+    }

@@ -1,0 +1,91 @@
+"""Metrics: per criterion an estimate, an interval, and three counts that add up to all cases."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from rag_assets.evaluators import Outcome
+from rag_assets.statistics import Interval, bounded_mean, clopper_pearson
+
+
+@dataclass(frozen=True, slots=True)
+class MetricValue:
+    """One metric over some cases.
+
+    Attributes:
+        criterion, kind, value_range: of the evaluator.
+        observed, missing, excluded: numbers of cases; they add up to all cases looked at.
+        passes: number of passed verdicts; None for scores.
+        interval: the estimate with its bounds, or None where no interval was asked for.
+        estimate: rate of passes or mean of scores; None when nothing was observed.
+        missing_reasons, excluded_reasons: reason → number of cases.
+    """
+
+    criterion: str
+    kind: Literal["verdict", "score"]
+    value_range: tuple[float, float]
+    observed: int
+    missing: int
+    excluded: int
+    passes: int | None
+    estimate: float | None
+    interval: Interval | None
+    missing_reasons: Mapping[str, int] = field(default_factory=dict)
+    excluded_reasons: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def eligible(self) -> int:
+        """Cases to which the criterion applies: observed and missing."""
+        return self.observed + self.missing
+
+
+def measure(
+    criterion: str,
+    kind: Literal["verdict", "score"],
+    value_range: tuple[float, float],
+    outcomes: Sequence[Outcome],
+    *,
+    level: float,
+    with_interval: bool = True,
+) -> MetricValue:
+    """Count the outcomes of one criterion and bound their rate or mean.
+
+    Args:
+        criterion, kind, value_range: of the evaluator.
+        outcomes: one for each case.
+        level: two-sided confidence, strictly between 0 and 1.
+        with_interval: False leaves the interval out (slices with too little support).
+    """
+    values = [outcome.value for outcome in outcomes if outcome.value is not None]
+    missing = Counter(one.reason or "" for one in outcomes if one.status == "missing")
+    excluded = Counter(one.reason or "" for one in outcomes if one.status == "excluded")
+    lost = missing.total()
+    passes = round(sum(values)) if kind == "verdict" else None
+    interval = None
+    if (with_interval and values) or (lost and with_interval):
+        if passes is not None:
+            interval = clopper_pearson(passes, len(values), lost, level)
+        else:
+            interval = bounded_mean(values, lost, level, value_range)
+    return MetricValue(
+        criterion=criterion,
+        kind=kind,
+        value_range=value_range,
+        observed=len(values),
+        missing=lost,
+        excluded=excluded.total(),
+        passes=passes,
+        estimate=_estimate(values),
+        interval=interval,
+        missing_reasons=dict(sorted(missing.items())),
+        excluded_reasons=dict(sorted(excluded.items())),
+    )
+
+
+def _estimate(values: Sequence[float]) -> float | None:
+    from math import fsum
+
+    return fsum(values) / len(values) if values else None

@@ -1,0 +1,46 @@
+"""Going through the stages in order, executing some and only looking up the others."""
+
+from __future__ import annotations
+
+from rag_assets.evaluation.judging import judge_cases
+from rag_assets.evaluation.memo import run_stage
+from rag_assets.evaluation.session import Session
+from rag_assets.evaluation.stages import (
+    AssemblyStage,
+    GenerationStage,
+    RetrievalStage,
+    take_cases,
+)
+from rag_assets.evaluation.words import CASE_STAGES, Stage
+
+
+def go_through(session: Session, stage: Stage, *, execute: bool) -> None:
+    """Take a case stage through the cases of the run.
+
+    Earlier stages that this run has not gone through are looked up, never executed.
+
+    Args:
+        session: the run; results are filled in.
+        stage: one of the case stages.
+        execute: whether what is not memoized may be executed.
+
+    Raises:
+        ContractError: the system broke its contract.
+    """
+    for earlier in CASE_STAGES[: CASE_STAGES.index(stage)]:
+        if earlier not in session.results:
+            _go_through(session, earlier, execute=False)
+    _go_through(session, stage, execute=execute)
+
+
+def _go_through(session: Session, stage: Stage, *, execute: bool) -> None:
+    if stage == "cases":
+        take_cases(session)
+    elif stage == "retrieval":
+        run_stage(session, RetrievalStage(session), execute=execute)
+    elif stage == "assembled_context":
+        run_stage(session, AssemblyStage(session), execute=execute)
+    elif stage == "generation":
+        run_stage(session, GenerationStage(session), execute=execute)
+    else:
+        judge_cases(session, execute=execute)

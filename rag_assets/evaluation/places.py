@@ -1,0 +1,91 @@
+"""Where a project keeps its files. Light: commands that only read records import nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_assets.contracts.errors import InputError, Problem, StoreLockedError
+from rag_assets.store import Store
+
+if TYPE_CHECKING:
+    from rag_assets.contracts.config import Config
+    from rag_assets.store.reader import Reader
+
+CONFIG_FILE = "rag_assets.yaml"
+POLICY_FILE = "release.yaml"
+STATE_FOLDER = ".rag_assets"
+PROBLEMS_SHOWN = 20
+
+
+def state_folder(root: Path) -> Path:
+    """Where a project keeps its store and its Dagster instance."""
+    return root / STATE_FOLDER
+
+
+def open_store(config: Config) -> Store:
+    """The store of a config's project."""
+    return Store(_store_path(config.root), lock_timeout_s=config.store.lock_timeout_s)
+
+
+@contextmanager
+def reading_records(config_path: Path) -> Iterator[Reader]:
+    """Open the store beside a config file for reading.
+
+    The config itself is only read while another process holds the store, to learn how long to
+    wait: reading it takes longer than the rest of a command that shows records.
+
+    Args:
+        config_path: the config file; its content need not be valid.
+
+    Raises:
+        StoreLockedError, StoreVersionError, StoreError: as for `Store.reading`.
+        InputError: the config had to be read, and is invalid.
+    """
+    with ExitStack() as stack:
+        try:
+            store = Store(_store_path(config_path.parent), lock_timeout_s=0)
+            reader = stack.enter_context(store.reading())
+        except StoreLockedError:
+            reader = stack.enter_context(open_store(load_config(config_path)).reading())
+        yield reader
+
+
+def find_config(named: Path | None, start: Path) -> Path:
+    """The config file: the one named, or `rag_assets.yaml` in `start` or above it.
+
+    Raises:
+        InputError: there is none.
+    """
+    if named is not None:
+        if not named.is_file():
+            raise InputError(f"{named}: there is no such file.")
+        return named.resolve()
+    for folder in (start, *start.parents):
+        if (folder / CONFIG_FILE).is_file():
+            return (folder / CONFIG_FILE).resolve()
+    raise InputError(
+        f"There is no {CONFIG_FILE} in {start} or above it. Go to your project, name the file "
+        "with --config, or start one with: rag-assets init --example support_rag my-rag"
+    )
+
+
+def load_config(config_path: Path) -> Config:
+    """Only the config, without the rest of the project.
+
+    Raises:
+        InputError: with every problem of the file.
+    """
+    from rag_assets.contracts.config import read_config
+
+    problems: list[Problem] = []
+    config = read_config(config_path, problems, name=config_path.name)
+    if config is None:
+        raise InputError(problems, shown=PROBLEMS_SHOWN)
+    return config
+
+
+def _store_path(root: Path) -> Path:
+    return state_folder(root) / "store.duckdb"

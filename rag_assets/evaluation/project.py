@@ -1,0 +1,211 @@
+"""A project: everything that a run needs, loaded and checked together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from rag_assets.contracts.cases import Dataset
+from rag_assets.contracts.config import Config
+from rag_assets.contracts.dataset import read_dataset
+from rag_assets.contracts.errors import InputError, Problem
+from rag_assets.contracts.identities import StageKeys
+from rag_assets.contracts.loading import forget_project_modules, load_object
+from rag_assets.contracts.policy import MetricKind, Policy, check_policy, read_policy
+from rag_assets.evaluation.matching import Unit
+from rag_assets.evaluation.places import POLICY_FILE, PROBLEMS_SHOWN, load_config, open_store
+from rag_assets.evaluation.places import state_folder as state_folder
+from rag_assets.evaluators import Evaluator, build_evaluators
+from rag_assets.evaluators.ranking import RankingParameters
+from rag_assets.store import Store
+from rag_assets.systems.staged import StagedSystem, load_staged
+
+
+@dataclass(frozen=True)
+class Project:
+    """A checked project.
+
+    Attributes:
+        config, dataset, system, evaluators: as the config names them.
+        policy: what decides, or None without a policy file.
+        retry_on: exception classes that a stage is tried again for.
+        warnings: sentences for the person who starts a run.
+    """
+
+    config: Config
+    dataset: Dataset
+    system: StagedSystem
+    evaluators: tuple[Evaluator, ...]
+    policy: Policy | None
+    retry_on: tuple[type[BaseException], ...]
+    warnings: tuple[str, ...]
+
+    @cached_property
+    def relevance_unit(self) -> Unit:
+        """The unit of the retrieval evaluators if they agree, otherwise `doc`."""
+        units = {
+            evaluator.parameters.relevance_unit
+            for evaluator in self.evaluators
+            if isinstance(evaluator.parameters, RankingParameters)
+        }
+        return "chunk" if units == {"chunk"} else "doc"
+
+    @cached_property
+    def store(self) -> Store:
+        """The project's store."""
+        return open_store(self.config)
+
+    @cached_property
+    def keys(self) -> StageKeys:
+        """The fixed parts of the stage identities."""
+        system = self.system
+        return StageKeys.of(
+            name=system.name,
+            version=system.version,
+            config=system.config,
+            code={stage: code.digest for stage, code in system.code.items()},
+            index_version=system.index_version,
+            depth=system.depth,
+            seeds={
+                stage: self.config.seed
+                for stage in ("retrieve", "generate")
+                if system.takes_seed(stage)
+            },
+            system_identity=system.identity,
+        )
+
+
+def load_project(config_path: Path, policy_path: Path | None = None) -> Project:
+    """Load and check the whole project; nothing of it is executed.
+
+    Args:
+        config_path: the config file.
+        policy_path: a policy file; None for `release.yaml` beside the config, if it exists.
+
+    Raises:
+        InputError: with every problem of config, dataset, system, evaluators and policy.
+    """
+    forget_project_modules()
+    config = load_config(config_path)
+    problems: list[Problem] = []
+    dataset = read_dataset(config.dataset, problems, name=_relative(config.dataset, config.root))
+    system = load_staged(config, config_path.name, problems)
+    evaluators = build_evaluators(
+        config.evaluators,
+        file=config_path.name,
+        depth=system.depth if system else None,
+        recorded=frozenset({"retrieval", "context", "citations"}),
+        dataset=dataset,
+        root=config.root,
+        problems=problems,
+    )
+    if dataset is not None:
+        _check_slices(config, dataset, problems)
+    policy = _policy(config, policy_path, evaluators, dataset, problems)
+    retry_on = _retry_on(config, problems)
+    if problems or dataset is None or system is None:
+        raise InputError(problems, shown=PROBLEMS_SHOWN)
+    return Project(config, dataset, system, evaluators, policy, retry_on, _warnings(system))
+
+
+def metric_kinds(evaluators: tuple[Evaluator, ...]) -> dict[str, MetricKind]:
+    """Criterion → kind and range, for the checks of a policy."""
+    return {
+        evaluator.criterion: MetricKind(evaluator.kind, evaluator.value_range)
+        for evaluator in evaluators
+    }
+
+
+def _policy(
+    config: Config,
+    named: Path | None,
+    evaluators: tuple[Evaluator, ...],
+    dataset: Dataset | None,
+    problems: list[Problem],
+) -> Policy | None:
+    path = named or config.root / POLICY_FILE
+    if named is None and not path.exists():
+        return None
+    name = _relative(path.resolve(), config.root)
+    policy = read_policy(path, problems, name=name)
+    # A metric can only be called unknown when all evaluators could be built.
+    if policy is not None and dataset is not None and not problems:
+        ids = [case.id for case in dataset.cases]
+        check_policy(policy, metric_kinds(evaluators), ids, problems, name=name)
+    return policy
+
+
+def _retry_on(config: Config, problems: list[Problem]) -> tuple[type[BaseException], ...]:
+    classes: list[type[BaseException]] = []
+    for index, reference in enumerate(config.system.retries.retry_on):
+        key = f"system.retries.retry_on.{index}"
+        place = (config.path.name, config.lines.get(key, 0), key)
+        try:
+            loaded = load_object(reference, config.root)
+        except InputError as error:
+            problems.append(Problem(*place, str(error)))
+            continue
+        if isinstance(loaded, type) and issubclass(loaded, BaseException):
+            classes.append(loaded)
+        else:
+            problems.append(Problem(*place, f"{reference} is not an exception class."))
+    return tuple(classes)
+
+
+def _check_slices(config: Config, dataset: Dataset, problems: list[Problem]) -> None:
+    for index, name in enumerate(config.slices):
+        if not name.startswith("metadata."):
+            continue
+        key = name.removeprefix("metadata.")
+        for case in dataset.cases:
+            if isinstance(case.metadata.get(key), (dict, list)):
+                kind = "an object" if isinstance(case.metadata[key], dict) else "a list"
+                dotted = f"slices.{index}"
+                message = (
+                    f"{name} cannot be a slice: it is {kind} in case {case.id} (line {case.line}). "
+                    "Slice on a string, number or boolean."
+                )
+                line = config.lines.get(dotted, 0)
+                problems.append(Problem(config.path.name, line, dotted, message))
+                break
+
+
+def _warnings(system: StagedSystem) -> tuple[str, ...]:
+    found: list[str] = []
+    if system.index_version is None:
+        found.append(
+            "No index_version is declared: retrieval stays cached until the code changes. Set "
+            "system.rag.index_version to a string, a file or a callable that changes with the "
+            "index."
+        )
+    return tuple(found)
+
+
+def _relative(path: Path, root: Path) -> str:
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+
+def selection(dataset: Dataset, pattern: str | None, limit: int | None) -> tuple[str, ...] | None:
+    """The ids of the cases that a run is restricted to; None for all of them.
+
+    Args:
+        dataset: the suite.
+        pattern: a glob over case ids.
+        limit: the first so many of those that match, ≥ 1.
+
+    Raises:
+        InputError: the pattern matches nothing; the nearest ids are listed.
+    """
+    import difflib
+    from fnmatch import fnmatchcase
+
+    if pattern is None and limit is None:
+        return None
+    ids = [case.id for case in dataset.cases]
+    chosen = [case_id for case_id in ids if pattern is None or fnmatchcase(case_id, pattern)]
+    if not chosen:
+        near = difflib.get_close_matches(pattern or "", ids, n=3, cutoff=0.3)
+        hint = f" Nearest ids: {', '.join(near)}." if near else ""
+        raise InputError(f'--cases "{pattern}" matches none of the {len(ids)} cases.{hint}')
+    return tuple(chosen[:limit])

@@ -1,0 +1,68 @@
+"""Naming a run: by its id, by a unique prefix of it, or as `latest` and `latest~N`."""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+from rag_assets.contracts.errors import InputError
+from rag_assets.store import RunRow
+from rag_assets.store.reader import Reader
+
+NO_RUN = "This project has no run yet. Start one with: rag-assets run"
+_SHOWN = 8
+_LATEST = re.compile(r"latest(?:~([0-9]{1,9}))?")
+
+
+def find_run(reader: Reader, reference: str) -> RunRow:
+    """The run that a reference names.
+
+    Args:
+        reader: the open store.
+        reference: a full id, a unique prefix of one, `latest`, or `latest~N` for the N-th run
+            before it. `latest` counts what `runs` lists, in any state.
+
+    Raises:
+        InputError: nothing or more than one run is named; the message lists the nearest ids or
+            the candidates.
+    """
+    latest = _LATEST.fullmatch(reference)
+    if latest is not None:
+        return _counted_back(reader, reference, int(latest[1] or 0))
+    ids = reader.run_ids()
+    if not ids:
+        raise InputError(NO_RUN)
+    found = [reference] if reference in ids else [one for one in ids if one.startswith(reference)]
+    if len(found) > 1:
+        raise InputError(
+            f'"{reference}" is the beginning of {len(found)} ids: {_listed(found)}. '
+            "Write more of the one you mean."
+        )
+    row = reader.run(found[0]) if found else None
+    if row is None:
+        raise InputError(f'There is no run "{reference}".{_near(reference, ids)}')
+    return row
+
+
+def _counted_back(reader: Reader, reference: str, back: int) -> RunRow:
+    rows = reader.listed_runs(back + 1)
+    if not rows:
+        raise InputError(NO_RUN)
+    if len(rows) <= back:
+        raise InputError(
+            f"There is no {reference}: this project has {len(rows)} "
+            f"{'run' if len(rows) == 1 else 'runs'}, of which the oldest is {rows[-1].id}."
+        )
+    return rows[back]
+
+
+def _near(reference: str, ids: list[str]) -> str:
+    near = difflib.get_close_matches(reference, ids, n=3, cutoff=0.5)
+    if near:
+        return f" The nearest ids are {', '.join(near)}."
+    return f" The newest is {ids[0]}; rag-assets runs lists them."
+
+
+def _listed(ids: list[str]) -> str:
+    more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
+    return ", ".join(ids[:_SHOWN]) + more

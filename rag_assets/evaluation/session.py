@@ -1,0 +1,174 @@
+"""What one run knows while it executes: results so far, and payloads at hand."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from rag_assets.contracts.cases import Case
+from rag_assets.evaluation.matching import Match
+from rag_assets.evaluation.project import Project
+from rag_assets.evaluation.words import Stage
+from rag_assets.evaluators import Outcome
+from rag_assets.store import Head, StageResult, Store
+from rag_assets.store.reader import Reader
+from rag_assets.store.records import Source
+from rag_assets.store.writer import HeadKey
+from rag_assets.systems.calls import Attempt, CallSettings, CallWindow, EventLoop, Failure
+
+_PAYLOAD_BYTES = 64_000_000
+NOT_EXECUTED = Failure("not_executed", "", "nothing is recorded for it, and it was not executed")
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """What one stage of one case came to.
+
+    Attributes:
+        source: hit, miss or shared for a result; error, blocked or none where there is none.
+        identity: what it is memoized under, where it is known.
+        digest: digest of the content; None where there is none.
+        failure: why there is none; of an earlier stage when `source` is blocked.
+        latency_ms: how long the execution took; 0 for a hit.
+    """
+
+    source: Source
+    identity: str | None = None
+    digest: str | None = None
+    failure: Failure | None = None
+    latency_ms: float = 0.0
+    attempts: tuple[Attempt, ...] = ()
+
+
+class Observer(Protocol):
+    """Who is told how a run goes on."""
+
+    def stage_started(self, stage: Stage, cases: int) -> None:
+        """A stage begins with so many cases."""
+
+    def advanced(self, stage: Stage, cases: int) -> None:
+        """So many more cases of a stage are done."""
+
+    def failed(self, stage: Stage, case_id: str, failure: Failure) -> None:
+        """A case has no result in a stage."""
+
+    def stage_finished(self, stage: Stage) -> None:
+        """A stage is done with all of its cases."""
+
+
+class Silent:
+    """An observer that tells nobody."""
+
+    def stage_started(self, stage: Stage, cases: int) -> None:
+        """Nothing."""
+
+    def advanced(self, stage: Stage, cases: int) -> None:
+        """Nothing."""
+
+    def failed(self, stage: Stage, case_id: str, failure: Failure) -> None:
+        """Nothing."""
+
+    def stage_finished(self, stage: Stage) -> None:
+        """Nothing."""
+
+
+Counted = Literal["execution", "judgment", "retrieve", "generate"]
+
+
+@dataclass(slots=True)
+class CaseFacts:
+    """What slices ask of a case: where its relevant evidence stood, and whether a budget cut it."""
+
+    match: Match | None = None
+    truncated: bool | None = None
+
+
+@dataclass
+class Session:
+    """One run while it executes.
+
+    Attributes:
+        run_id: the run's id.
+        cases: the cases of this run, in the order of the dataset.
+        use_cache: False reads no memoized result (they are written all the same).
+        results: stage → case id → result, for the stages that have been gone through.
+        outcomes: criterion → outcome of each case, parallel to `cases`.
+        judged: judgment key → outcome, for what was judged in this run.
+        facts: case id → what slices ask.
+        counts: hits, misses and shared results for the cache lines.
+        pending_results, head_changes: to be written with the next transaction.
+        stop: set when no further call may be started.
+        interrupted: set by a signal; `stop` is then set as well.
+    """
+
+    project: Project
+    run_id: str
+    cases: Sequence[Case]
+    use_cache: bool = True
+    observer: Observer = field(default_factory=Silent)
+    results: dict[Stage, dict[str, CaseResult]] = field(default_factory=dict)
+    outcomes: dict[str, list[Outcome]] = field(default_factory=dict)
+    judged: dict[str, Outcome] = field(default_factory=dict)
+    facts: dict[str, CaseFacts] = field(default_factory=dict)
+    counts: dict[Counted, Counter[str]] = field(default_factory=dict)
+    pending_results: list[StageResult] = field(default_factory=list)
+    head_changes: dict[HeadKey, Head | None] = field(default_factory=dict)
+    stop: threading.Event = field(default_factory=threading.Event)
+    interrupted: threading.Event = field(default_factory=threading.Event)
+    loop: EventLoop = field(default_factory=EventLoop)
+    _payloads: dict[str, str] = field(default_factory=dict)
+    _payload_bytes: int = 0
+
+    @property
+    def store(self) -> Store:
+        """The project's store."""
+        return self.project.store
+
+    def window(self) -> CallWindow:
+        """A window for the calls of one stage."""
+        config = self.project.config
+        settings = CallSettings(
+            limit=config.concurrency.system,
+            timeout_s=config.system.timeout_s,
+            root=config.root,
+            attempts=config.system.retries.attempts,
+            wait_s=config.system.retries.wait_s,
+            max_wait_s=config.system.retries.max_wait_s,
+            retry_on=self.project.retry_on,
+        )
+        return CallWindow(settings, self.loop, self.stop)
+
+    def facts_of(self, case_id: str) -> CaseFacts:
+        """The facts of a case, to be filled in."""
+        return self.facts.setdefault(case_id, CaseFacts())
+
+    def count(self, what: Counted, how: str) -> None:
+        """Count one hit, miss or shared result."""
+        self.counts.setdefault(what, Counter())[how] += 1
+
+    def keep_payload(self, digest: str, payload: str) -> None:
+        """Keep a payload at hand for the next stage, as long as there is room."""
+        if digest not in self._payloads and self._payload_bytes < _PAYLOAD_BYTES:
+            self._payloads[digest] = payload
+            self._payload_bytes += len(payload)
+
+    def payloads(self, reader: Reader, digests: Iterable[str]) -> Mapping[str, str]:
+        """Payloads by digest: those at hand, and the others from the store."""
+        wanted = dict.fromkeys(digests)
+        found = {digest: self._payloads[digest] for digest in wanted if digest in self._payloads}
+        absent = [digest for digest in wanted if digest not in found]
+        if absent:
+            found.update(reader.payloads(absent))
+        return found
+
+    def failures(self) -> list[tuple[Stage, str, Failure]]:
+        """(stage, case id, failure) where a stage itself failed, in the order of the run."""
+        return [
+            (stage, case_id, result.failure)
+            for stage, results in self.results.items()
+            for case_id, result in results.items()
+            if result.source == "error" and result.failure is not None
+        ]

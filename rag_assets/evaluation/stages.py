@@ -1,0 +1,242 @@
+"""The case stages of a staged system: cases, retrieval, assembled context, generation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from functools import partial
+from typing import Any
+
+from rag_assets.contracts.artifacts import Passage, Retrieval, parse_retrieval
+from rag_assets.contracts.canonical import NotJsonError, canonical_json, digest
+from rag_assets.contracts.cases import Case
+from rag_assets.contracts.errors import ArtifactError
+from rag_assets.evaluation.assembly import assemble
+from rag_assets.evaluation.matching import match_relevant
+from rag_assets.evaluation.memo import Batch, Work, case_stage_row
+from rag_assets.evaluation.session import CaseResult, Session
+from rag_assets.evaluation.words import Stage
+from rag_assets.store import StageResult
+from rag_assets.store.reader import Reader
+
+
+def take_cases(session: Session) -> None:
+    """The first stage: put the cases of the run on record."""
+    batch = Batch(session, "case/v1")
+    session.observer.stage_started("cases", len(session.cases))
+    results: dict[str, CaseResult] = {}
+    for case in session.cases:
+        results[case.id] = CaseResult("hit", case.digest, case.digest)
+        batch.artifacts[case.digest] = canonical_json(case_record(case))
+        batch.rows.append(case_stage_row(session, case, "cases", results[case.id]))
+        batch.flush_if_due()
+    batch.flush()
+    session.results["cases"] = results
+    session.observer.advanced("cases", len(session.cases))
+    session.observer.stage_finished("cases")
+
+
+def case_record(case: Case) -> dict[str, Any]:
+    """A case as it is stored and shown."""
+    fields = {
+        "id": case.id,
+        "input": case.input,
+        "expected": case.expected,
+        "metadata": dict(case.metadata) or None,
+        "user": case.user,
+        "as_of": case.as_of,
+        "group": case.group,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+class RetrievalStage:
+    """Calls `retrieve(input, depth)`."""
+
+    stage: Stage = "retrieval"
+    parent: Stage = "cases"
+    kind = "retrieval/v1"
+    reuses = True
+
+    def __init__(self, session: Session) -> None:
+        system = session.project.system
+        self.asynchronous = system.is_async("retrieve")
+        self._depth = system.depth
+        self._retrieve = _seeded(session, "retrieve")
+
+    def prepare(self, session: Session, reader: Reader, cases: Sequence[Case]) -> Iterator[Work]:
+        """Every case is ready: a retrieval needs its input only."""
+        for case in cases:
+            yield Work(
+                case,
+                session.project.keys.retrieval_of(case),
+                partial(_invoke, self._retrieve, case, self._depth),
+                self._accept,
+            )
+
+    def concluded(self, session: Session, case: Case, result: CaseResult) -> None:
+        """Count it."""
+        _count(session, "retrieve", result)
+
+    def _accept(self, value: Any) -> dict[str, Any]:
+        return parse_retrieval(value, self._depth).record()
+
+
+class AssemblyStage:
+    """Cuts the candidates; with a token budget it asks `count_tokens(passage)`."""
+
+    stage: Stage = "assembled_context"
+    parent: Stage = "retrieval"
+    kind = "context/v1"
+    asynchronous = False
+    reuses = False
+
+    def __init__(self, session: Session) -> None:
+        system = session.project.system
+        self._system = system
+        code = system.code.get("count_tokens")
+        self._base = digest(
+            [
+                "assembly/v1",
+                *(system.name, system.version, system.config, system.top_k, system.token_budget),
+                code.digest if code else None,
+            ]
+        )
+
+    def prepare(self, session: Session, reader: Reader, cases: Sequence[Case]) -> Iterator[Work]:
+        """Read the retrievals; note where the relevant evidence stands."""
+        retrievals = _retrievals(session, reader, cases)
+        unit = session.project.relevance_unit
+        for case in cases:
+            retrieval = retrievals[case.id]
+            facts = session.facts_of(case.id)
+            facts.match = match_relevant(case, retrieval.candidates, unit)
+            found = session.results["retrieval"][case.id].digest
+            yield Work(
+                case,
+                digest([self._base, found]),
+                partial(self._count, retrieval.candidates),
+                partial(self._assemble, retrieval.candidates),
+            )
+
+    def concluded(self, session: Session, case: Case, result: CaseResult) -> None:
+        """Nothing is counted: assembly is not part of the cache lines."""
+
+    def _count(self, candidates: Sequence[Passage]) -> list[Any]:
+        if self._system.token_budget is None:
+            return []
+        count = self._system.function("count_tokens")
+        return [count(passage) for passage in candidates[: self._system.top_k]]
+
+    def _assemble(self, candidates: Sequence[Passage], tokens: list[Any]) -> dict[str, Any]:
+        for position, count in enumerate(tokens, start=1):
+            if type(count) is not int or count < 0:
+                raise ArtifactError(
+                    f"count_tokens of candidate {position}",
+                    f"must be a whole number ≥ 0, got {count!r} ({type(count).__name__})",
+                )
+        context = assemble(
+            candidates,
+            top_k=self._system.top_k,
+            token_budget=self._system.token_budget,
+            tokens=tokens,
+        )
+        return context.record()
+
+
+class GenerationStage:
+    """Calls `generate(input, context)` with exactly the passages that were kept."""
+
+    stage: Stage = "generation"
+    parent: Stage = "assembled_context"
+    kind = "generation/v1"
+    reuses = True
+
+    def __init__(self, session: Session) -> None:
+        system = session.project.system
+        self.asynchronous = system.is_async("generate")
+        self._generate = _seeded(session, "generate")
+        self._executions: dict[str, str] = {}
+        self._known: set[str] = set()
+
+    def prepare(self, session: Session, reader: Reader, cases: Sequence[Case]) -> Iterator[Work]:
+        """Read what was kept, and which of the executions are known as a whole."""
+        keys = session.project.keys
+        assembled = session.results["assembled_context"]
+        contexts = session.payloads(reader, (str(assembled[case.id].digest) for case in cases))
+        retrievals = _retrievals(session, reader, cases)
+        executions = {case.id: keys.execution_of(case) for case in cases}
+        self._executions.update(executions)
+        if session.use_cache:
+            self._known.update(reader.stage_results(list(executions.values())))
+        for case in cases:
+            context = json.loads(
+                contexts[str(session.results["assembled_context"][case.id].digest)]
+            )
+            facts = session.facts_of(case.id)
+            facts.truncated = any(
+                dropped["reason"] == "token_budget" for dropped in context["dropped"]
+            )
+            candidates = retrievals[case.id].candidates
+            kept = [candidates[item["position"] - 1] for item in context["items"]]
+            yield Work(
+                case,
+                keys.generation_of(case, [passage.record() for passage in kept]),
+                partial(_invoke, self._generate, case, kept),
+                _accept_output,
+            )
+
+    def concluded(self, session: Session, case: Case, result: CaseResult) -> None:
+        """Count it, and count the execution as a whole."""
+        _count(session, "generate", result)
+        execution = self._executions.get(case.id)
+        if result.source == "shared":
+            session.count("execution", "shared")
+        elif execution in self._known and result.source == "hit":
+            session.count("execution", "hit")
+        elif result.source != "none":
+            session.count("execution", "miss")
+        if result.digest is not None and execution is not None and execution not in self._known:
+            self._known.add(execution)
+            session.pending_results.append(
+                StageResult(execution, "execution", result.digest, session.run_id, 0.0, None)
+            )
+
+
+def _invoke(function: Callable[..., Any], case: Case, argument: Any) -> Any:
+    """Call a stage with a copy of the input, so that no stage can change what the next one sees."""
+    return function(deepcopy(case.input), argument)
+
+
+def _accept_output(value: Any) -> Any:
+    try:
+        canonical_json(value)
+    except NotJsonError as error:
+        place = f"{error.path}: " if error.path else ""
+        message = str(error).removeprefix(place)
+        raise TypeError(f"generate must return JSON, but {place}the value {message}") from None
+    return value
+
+
+def _retrievals(session: Session, reader: Reader, cases: Sequence[Case]) -> dict[str, Retrieval]:
+    digests = {case.id: str(session.results["retrieval"][case.id].digest) for case in cases}
+    payloads = session.payloads(reader, digests.values())
+    return {
+        case_id: Retrieval.parse(json.loads(payloads[found])) for case_id, found in digests.items()
+    }
+
+
+def _seeded(session: Session, stage: str) -> Callable[..., Any]:
+    system = session.project.system
+    function = system.function(stage)
+    if system.takes_seed(stage):
+        return partial(function, seed=session.project.config.seed)
+    return function
+
+
+def _count(session: Session, what: Any, result: CaseResult) -> None:
+    if result.source in ("hit", "miss", "shared"):
+        session.count(what, result.source)
+    elif result.source == "error":
+        session.count(what, "miss")

@@ -1,0 +1,31 @@
+"""The names of stages and states, in the order of a run."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Stage = Literal[
+    "cases", "retrieval", "assembled_context", "generation", "judgments", "metrics", "gate"
+]
+CASE_STAGES: tuple[Stage, ...] = (
+    "cases",
+    "retrieval",
+    "assembled_context",
+    "generation",
+    "judgments",
+)
+STAGES: tuple[Stage, ...] = (*CASE_STAGES, "metrics", "gate")
+PARENTS: dict[Stage, tuple[Stage, ...]] = {
+    "cases": (),
+    "retrieval": ("cases",),
+    "assembled_context": ("retrieval",),
+    "generation": ("cases", "assembled_context"),
+    "judgments": ("cases", "retrieval", "assembled_context", "generation"),
+    "metrics": ("judgments",),
+    "gate": ("metrics",),
+}
+
+RunState = Literal["RUNNING", "DECIDED", "STOPPED", "INTERRUPTED"]
+Completeness = Literal["COMPLETE", "PARTIAL"]
+DecisionState = Literal["PASS", "FAIL", "INSUFFICIENT_EVIDENCE", "MANUAL_REVIEW"]
+GateState = Literal["ALLOW", "WARN", "BLOCK"]

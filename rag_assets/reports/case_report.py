@@ -1,0 +1,155 @@
+"""What `rag-assets inspect RUN --case ID` shows: one case on its way through the stages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rag_assets.evaluation.case_view import CandidateView, CaseView, StageView
+from rag_assets.evaluation.views import JudgmentView
+from rag_assets.reports.layout import INDENT, Cell, Line, block, blocks, grid, heading, line, rows
+from rag_assets.reports.wording import counted, value_text
+
+NOTHING = "–"
+_STATE_STYLES = {"OK": "green", "ERROR": "bold red", "TIMEOUT": "bold red"}
+_CASE_PARTS = {
+    "input": "Input",
+    "expected": "Expected",
+    "metadata": "Metadata",
+    "user": "User",
+    "as_of": "As of",
+    "group": "Group",
+}
+
+
+def case_report(view: CaseView, width: int | None) -> list[Line]:
+    """Everything that is recorded of a case.
+
+    Args:
+        view: the case.
+        width: columns of the terminal; None for no limit.
+    """
+    return blocks(
+        [line("Case ", Cell(view.case["id"], "bold"), f" of {view.run_id}")],
+        *(
+            [heading(name), *_value(view.case[key])]
+            for key, name in _CASE_PARTS.items()
+            if view.case.get(key) is not None
+        ),
+        [heading("Stages"), *_stages(view, width)],
+        *(
+            [heading(f"{stage.stage} failed"), *_failure(stage)]
+            for stage in view.stages
+            if stage.failure
+        ),
+        [heading("Retrieval"), *_retrieval(view, width)],
+        [heading("Context"), *_context(view)],
+        [heading("Output"), *(_value(view.output) if view.has_output else _none())],
+        [heading("Citations"), *(_none() if view.citations is None else _value(view.citations))],
+        [heading("Judgments"), *_judgments(view, width)],
+    )
+
+
+def _none() -> list[Line]:
+    return [line(NOTHING, indent=INDENT)]
+
+
+def _value(value: Any) -> list[Line]:
+    """A JSON value over several lines: an object by key, a list by item, text as it is."""
+    if isinstance(value, dict) and value:
+        parts = [f"{key}: {value_text(item)}" for key, item in value.items()]
+    elif isinstance(value, list) and value:
+        parts = [value_text(item) for item in value]
+    else:
+        parts = [value_text(value)]
+    return [found for part in parts for found in block(part, INDENT)]
+
+
+def _stages(view: CaseView, width: int | None) -> list[Line]:
+    table = [
+        [
+            Cell(stage.stage),
+            Cell(stage.state, _STATE_STYLES.get(stage.state, "yellow")),
+            Cell(str(stage.attempts)),
+            Cell(NOTHING if stage.latency_ms is None else f"{stage.latency_ms:.1f} ms"),
+            Cell(stage.source if stage.state == "OK" and stage.source else NOTHING),
+        ]
+        for stage in view.stages
+        if stage.stage != "cases"
+    ]
+    header = ["stage", "state", "attempts", "time", "cache"]
+    return grid(header, table, width, INDENT)
+
+
+def _failure(stage: StageView) -> Iterator[Line]:
+    """The error with its traceback, and what the attempts before it raised."""
+    failure = stage.failure or {}
+    for number, error in enumerate(stage.attempt_errors[:-1], start=1):
+        yield from block(f"attempt {number}: {error}", INDENT)
+    if failure.get("traceback"):
+        yield from block(failure["traceback"], INDENT)
+    else:
+        yield from block(f"{failure['type']}: {failure['message']}", INDENT)
+
+
+def _retrieval(view: CaseView, width: int | None) -> list[Line]:
+    if not view.candidates:
+        text = NOTHING if view.candidates is None else "nothing was retrieved"
+        return [line(text, indent=INDENT)]
+    header = ["position", "document", "chunk", "score", "relevant", "context"]
+    return grid(header, [_candidate(one) for one in view.candidates], width, INDENT)
+
+
+def _candidate(one: CandidateView) -> list[Cell]:
+    relevant = NOTHING if one.relevant is None else "yes" if one.relevant else "no"
+    fate = NOTHING
+    if one.fate is not None:
+        fate = "in context" if one.fate == "context" else f"dropped: {one.fate}"
+        fate += "" if one.tokens is None else f" ({counted(one.tokens, 'token')})"
+    return [
+        Cell(str(one.position)),
+        Cell(one.doc_id),
+        Cell(NOTHING if one.chunk_id is None else one.chunk_id),
+        Cell(NOTHING if one.score is None else f"{one.score:.6g}"),
+        Cell(relevant, "green" if one.relevant else ""),
+        Cell(fate, "" if one.fate == "context" else "dim"),
+    ]
+
+
+def _context(view: CaseView) -> list[Line]:
+    if view.context is None:
+        return _none()
+    if not view.context["items"]:
+        return [line("empty", indent=INDENT)]
+    found: list[Line] = []
+    for item in view.context["items"]:
+        chunk = f"#{item['chunk_id']}" if item.get("chunk_id") else ""
+        found.append(line(Cell(f"{item['doc_id']}{chunk}", "bold"), indent=INDENT))
+        found += block(item.get("text") or NOTHING, 2 * INDENT)
+    return found
+
+
+def _judgments(view: CaseView, width: int | None) -> list[Line]:
+    table = [
+        [Cell(f"{'':{INDENT}}{one.criterion}"), _outcome(one), Cell(one.reason or "")]
+        for one in view.judgments
+    ]
+    return rows(table, width, below=[_detail(one) for one in view.judgments]) or _none()
+
+
+def _outcome(judgment: JudgmentView) -> Cell:
+    if judgment.value is None:
+        return Cell(judgment.status, "yellow" if judgment.status == "missing" else "dim")
+    if isinstance(judgment.value, bool):
+        return Cell("pass", "green") if judgment.value else Cell("fail", "bold red")
+    return Cell(f"{judgment.value:.5f}")
+
+
+def _detail(judgment: JudgmentView) -> list[Line]:
+    """The detail of a judgment; an evaluator's traceback line by line."""
+    if judgment.detail is None:
+        return []
+    detail = judgment.detail
+    if isinstance(detail, dict) and isinstance(detail.get("traceback"), str):
+        return block(detail["traceback"], 2 * INDENT)
+    return block(value_text(detail), 2 * INDENT)

@@ -1,0 +1,60 @@
+"""What `rag-assets inspect RUN --failures` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rag_assets.evaluation.failures import FailedCase
+from rag_assets.evaluation.views import JudgmentView, RunView
+from rag_assets.reports.layout import INDENT, Cell, Line, blocks, line
+from rag_assets.reports.wording import counted, cut, plain_number, value_text
+
+_OUTPUT_SHOWN = 160
+
+
+def failure_list(
+    view: RunView, failed: Sequence[FailedCase], reference: str, limit: int
+) -> list[Line]:
+    """The cases that failed, with what failed.
+
+    Args:
+        view: the run.
+        failed: its failed cases.
+        reference: how the reader named the run, for the command to type next.
+        limit: the most cases to show.
+    """
+    head = f"{len(failed)} of {counted(view.cases, 'case')} failed, errored or stayed unfinished"
+    more = len(failed) - limit
+    last = [line(f"… and {counted(more, 'case')} more (--limit {len(failed)})")] if more > 0 else []
+    if failed:
+        example = failed[0].case_id
+        last.append(line(f"Next: rag-assets inspect {reference} --case {example}"))
+    return blocks([line(head)], *(_case(case) for case in failed[:limit]), last)
+
+
+def _case(case: FailedCase) -> list[Line]:
+    facts = [
+        line(Cell(f"{name:<8}", style), text, indent=INDENT) for name, text, style in _facts(case)
+    ]
+    return [line(Cell(case.case_id, "bold")), *facts]
+
+
+def _facts(case: FailedCase) -> Iterator[tuple[str, str, str]]:
+    """(word, text, style of the word) of everything that is known of a failed case."""
+    if case.has_output:
+        yield "output", cut(value_text(case.output), _OUTPUT_SHOWN), "dim"
+    for error in case.errors:
+        yield "error", f"{error['stage']}: {error['type']}: {error['message']}", "red"
+    if case.unfinished:
+        yield "stopped", f"{case.unfinished} was not executed", "yellow"
+    for judgment in case.failed:
+        yield "failed", _with_reason(judgment, " "), "red"
+    for one in case.below:
+        floor = plain_number(one.floor)
+        yield "below", f"{one.criterion} {one.value:.5f} < {floor} ({one.rule})", "red"
+    for judgment in case.missing:
+        yield "missing", _with_reason(judgment, ": "), "yellow"
+
+
+def _with_reason(judgment: JudgmentView, before: str) -> str:
+    return judgment.criterion + (f"{before}{judgment.reason}" if judgment.reason else "")

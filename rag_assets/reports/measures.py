@@ -1,0 +1,149 @@
+"""Metrics, decisions and the gate as lines, the same in every report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rag_assets.evaluation.views import DecisionView, Measure, MetricView, RunView
+from rag_assets.reports.layout import INDENT, Cell, Line, line, rows
+from rag_assets.reports.wording import (
+    NO_POLICY,
+    counted,
+    decided_interval_text,
+    denominator_text,
+    estimate_text,
+    failure_line,
+    interval_text,
+    number_format,
+    reasons_text,
+    rule_words,
+)
+
+STATE_STYLES = {
+    "PASS": "green",
+    "ALLOW": "green",
+    "DECIDED": "green",
+    "WARN": "yellow",
+    "INSUFFICIENT_EVIDENCE": "yellow",
+    "MANUAL_REVIEW": "yellow",
+    "RUNNING": "cyan",
+    "INTERRUPTED": "yellow",
+    "FAIL": "bold red",
+    "BLOCK": "bold red",
+    "STOPPED": "bold red",
+}
+
+_GATE_REASONS = {
+    "missing_evidence": "too little was observed for a rule, which blocks whatever block_on says",
+    "partial_run": "not every case of the dataset was run",
+}
+
+
+def state_cell(state: str) -> Cell:
+    """A state in its colour."""
+    return Cell(state, STATE_STYLES[state])
+
+
+def run_state_cell(state: str, completeness: str | None) -> Cell:
+    """The state of a run, with its completeness once it has one."""
+    return Cell(f"{state}/{completeness}" if completeness else state, STATE_STYLES[state])
+
+
+def run_heading(view: RunView) -> Line:
+    """Which run, and how it ended."""
+    state = run_state_cell(view.state, view.completeness)
+    return line("Run ", Cell(view.row.id, "bold"), " [", state, "]")
+
+
+def failure_lines(view: RunView) -> list[Line]:
+    """Failures of the run that are alike, counted."""
+    return [
+        line(Cell(failure_line(one["cases"], one["stage"], one["type"], one["message"]), "red"))
+        for one in view.summary.get("failures", [])
+    ]
+
+
+def gate_lines(view: RunView) -> list[Line]:
+    """The gate with its reasons; the sentence without a policy; nothing where nothing decided."""
+    if view.row.gate is None:
+        return [line(NO_POLICY)] if view.record["policy"] is None else []
+    gate = Cell(view.row.gate, STATE_STYLES[view.row.gate])
+    reasons = view.summary.get("gate_reasons", [])
+    return [
+        line("Gate: ", gate, f" (exit {view.exit_code})"),
+        *(line(reason, ": ", _GATE_REASONS[reason], ".", indent=INDENT) for reason in reasons),
+    ]
+
+
+def decision_rows(
+    decisions: Sequence[DecisionView], width: int | None, *, in_full: bool = False
+) -> list[Line]:
+    """One row for each rule.
+
+    Args:
+        decisions: in the order of the policy.
+        width: columns of the terminal; None for no limit.
+        in_full: with the numbers that each rule decided on below it.
+    """
+    return rows(
+        [
+            (
+                Cell(decision.rule["id"], "bold"),
+                decision.rule["metric"],
+                rule_words(decision.rule, decision.measure.kind),
+                state_cell(decision.state),
+                ", ".join(decision.reasons),
+            )
+            for decision in decisions
+        ],
+        width,
+        below=[_decided_on(decision) for decision in decisions] if in_full else (),
+        align_piped=False,
+    )
+
+
+def _decided_on(decision: DecisionView) -> list[Line]:
+    measure = decision.measure
+    form = number_format(measure.kind, measure.range)
+    estimate = estimate_text(form, measure.estimate)
+    interval = decided_interval_text(form, measure.lower, measure.upper, decision.rule)
+    method = measure.method or "no method"
+    cases = f"{measure.observed} of {counted(measure.cases, 'case')}"
+    return [line(f"{estimate}, {interval}, {method}; {cases}", indent=INDENT)]
+
+
+def metric_rows(
+    metrics: Sequence[MetricView], width: int | None, *, in_full: bool = False
+) -> list[Line]:
+    """One row for each metric.
+
+    Args:
+        metrics: in the order of the config.
+        width: columns of the terminal; None for no limit.
+        in_full: with the reasons of missing and excluded cases below it.
+    """
+    return rows(
+        [(Cell(metric.criterion, "bold"), *measure_texts(metric.measure)) for metric in metrics],
+        width,
+        below=[_reasons(metric) for metric in metrics] if in_full else (),
+        align_piped=False,
+    )
+
+
+def _reasons(metric: MetricView) -> list[Line]:
+    kinds = {"missing": metric.missing_reasons, "excluded": metric.excluded_reasons}
+    return [
+        line(f"{kind}: {reasons_text(reasons)}", indent=INDENT)
+        for kind, reasons in kinds.items()
+        if reasons
+    ]
+
+
+def measure_texts(measure: Measure) -> tuple[str, str, str]:
+    """Estimate, interval and denominator of a metric."""
+    form = number_format(measure.kind, measure.range)
+    return (
+        estimate_text(form, measure.estimate),
+        interval_text(form, measure.lower, measure.upper),
+        denominator_text(measure.passes, measure.observed, measure.missing, measure.excluded),
+    )

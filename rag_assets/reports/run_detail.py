@@ -1,0 +1,63 @@
+"""What `rag-assets inspect RUN` shows of a whole run."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from rag_assets.evaluation.views import RunView
+from rag_assets.reports.layout import Line, block, blocks, line
+from rag_assets.reports.measures import (
+    decision_rows,
+    failure_lines,
+    gate_lines,
+    metric_rows,
+    run_heading,
+)
+from rag_assets.reports.wording import NO_RUN_RULE, cases_text, time_text
+
+
+def run_detail(view: RunView, reference: str, width: int | None) -> list[Line]:
+    """State, decisions and metrics of a run, as they were recorded.
+
+    Args:
+        view: the run.
+        reference: how the reader named it, for the command to type next.
+        width: columns of the terminal; None for no limit.
+    """
+    return blocks(
+        [
+            run_heading(view),
+            line(cases_text(view.cases, view.dataset_cases)),
+            line(_when(view)),
+            line(_what(view)),
+        ],
+        block(view.row.error, style="red") if view.row.error else [],
+        failure_lines(view),
+        [*_gate(view), *decision_rows(view.decisions, width, in_full=True)],
+        metric_rows(view.metrics, width, in_full=True),
+        [line(f"Next: rag-assets inspect {reference} --failures")],
+    )
+
+
+def _gate(view: RunView) -> list[Line]:
+    lines = gate_lines(view)
+    return [line(NO_RUN_RULE)] if not lines and view.state == "DECIDED" else lines
+
+
+def _when(view: RunView) -> str:
+    text = f"started {time_text(view.row.created_at)}"
+    if view.row.finished_at is None:
+        return text
+    began, ended = map(datetime.fromisoformat, (view.row.created_at, view.row.finished_at))
+    return f"{text}, took {(ended - began).total_seconds():.1f} s"
+
+
+def _what(view: RunView) -> str:
+    record, system = view.record, view.record["system"]
+    parts = [f"system {system['name']}"]
+    if system["version"]:
+        parts.append(f"version {system['version']}")
+    if system["index_version"]:
+        parts.append(f"index_version {system['index_version']}")
+    parts.append(f"policy {record['policy']['file']}" if record["policy"] else "no policy")
+    return ", ".join(parts)

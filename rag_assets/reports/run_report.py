@@ -1,0 +1,83 @@
+"""What `rag-assets run` prints when a run has ended."""
+
+from __future__ import annotations
+
+from rag_assets.evaluation.views import RunView
+from rag_assets.reports.layout import Line, blocks, line
+from rag_assets.reports.measures import (
+    decision_rows,
+    failure_lines,
+    gate_lines,
+    metric_rows,
+    run_heading,
+)
+from rag_assets.reports.slices import slice_table
+from rag_assets.reports.wording import (
+    NO_RUN_RULE,
+    cache_line,
+    cases_text,
+    counted,
+    reasons_text,
+    speaks_for,
+    stages_line,
+)
+
+_AGAIN = "What has finished is kept in the cache; to continue: rag-assets run"
+
+
+def run_report(view: RunView, width: int | None, *, all_slices: bool) -> list[Line]:
+    """The report of a run, in blocks.
+
+    Args:
+        view: the run.
+        width: columns of the terminal; None for no limit.
+        all_slices: also slice values with too little support.
+    """
+    counts = view.summary.get("counts", {})
+    return blocks(
+        [run_heading(view), line(cases_text(view.cases, view.dataset_cases))],
+        failure_lines(view),
+        [*gate_lines(view), *decision_rows(view.decisions, width), *_nothing_executed(view)],
+        metric_rows(view.metrics, width),
+        [line(speaks_for(view.record["suite"], view.cases))] if view.metrics else [],
+        slice_table(view, width, everything=all_slices),
+        [line(cache_line(counts)), line(stages_line(counts))],
+        [line(_next(view))] if view.state == "DECIDED" else [],
+    )
+
+
+def notes(view: RunView) -> list[str]:
+    """What else there is to say about a run, for stderr."""
+    found: list[str] = []
+    if view.state == "STOPPED":
+        found.append(f"{view.row.error}\n{_AGAIN}")
+    if view.state == "INTERRUPTED":
+        found.append(f"Interrupted. {_AGAIN}")
+    if view.state == "DECIDED" and view.record["policy"] and view.row.gate is None:
+        found.append(NO_RUN_RULE)
+    skipped = view.summary.get("skipped_rules", 0)
+    if skipped:
+        verb = "decides" if skipped == 1 else "decide"
+        found.append(f"{counted(skipped, 'rule')} skipped: {verb} on comparisons, not on one run.")
+    for metric in view.metrics:
+        if metric.measure.missing:
+            reasons = reasons_text(metric.missing_reasons)
+            found.append(f"{metric.criterion}: {metric.measure.missing} missing ({reasons})")
+    return found
+
+
+def _nothing_executed(view: RunView) -> list[Line]:
+    """Why the exit code is 3 although the gate does not block."""
+    if view.exit_code != 3 or view.row.gate == "BLOCK":
+        return []
+    return [line("Every case failed: there is no output, and the exit code is 3.")]
+
+
+def _next(view: RunView) -> str:
+    has_failures = any(
+        metric.measure.missing or (metric.measure.passes or 0) < metric.measure.observed
+        for metric in view.metrics
+        if metric.measure.kind == "verdict" or metric.measure.missing
+    )
+    option = " --failures" if has_failures else ""
+    return f"Next: rag-assets inspect latest{option}"

@@ -1,0 +1,123 @@
+"""What `rag-assets check` prints: the suite in short, and what it can decide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rag_assets.contracts.policy import Policy
+from rag_assets.evaluation.attainable import Attainable
+from rag_assets.evaluation.project import Project
+from rag_assets.reports.layout import INDENT, Cell, Line, block, blocks, heading, line, rows
+from rag_assets.reports.wording import counted, interval_text, plain_number, rule_words
+from rag_assets.statistics.display import RATE
+
+
+def suite_summary(
+    project: Project, attainable: Sequence[Attainable], width: int | None
+) -> list[Line]:
+    """The suite, its evaluators and its policy.
+
+    Args:
+        project: a checked project.
+        attainable: what its threshold rules take.
+        width: columns of the terminal; None for no limit.
+    """
+    return blocks(
+        [heading(f"{project.config.path.name} is valid"), *_suite(project, width)],
+        [heading("Evaluators"), *_evaluators(project, width)],
+        _rules(project, project.policy, width) if project.policy else [],
+        decidable(attainable, width),
+        warnings(project),
+        [line("Next: rag-assets run")],
+    )
+
+
+def decidable(attainable: Sequence[Attainable], width: int | None) -> list[Line]:
+    """What the threshold rules take to PASS, one row each."""
+    if not attainable:
+        return []
+    table = [(Cell(one.rule.id, "bold"), one.rule.metric, _takes(one)) for one in attainable]
+    return [heading("What this suite can decide"), *rows(table, width)]
+
+
+def warnings(project: Project) -> list[Line]:
+    """What else should be known before a run."""
+    found = list(project.warnings)
+    for stage, code in sorted(project.system.code.items()):
+        found += [f"Code of {stage}: {sentence}" for sentence in code.widened]
+    if not found:
+        return []
+    return [
+        heading("Warnings"),
+        *(part for text in found for part in block(text, INDENT, "yellow")),
+    ]
+
+
+def _takes(one: Attainable) -> str:
+    if one.passes is not None:
+        words = "PASS from" if one.rule.kind == "min" else "PASS up to"
+        return f"{words} {one.passes} of {one.cases}"
+    if one.best is None:
+        text = "cannot PASS: every case is excluded"
+    else:
+        best = one.cases if one.rule.kind == "min" else 0
+        bounds = interval_text(RATE, one.best.lower, one.best.upper)
+        text = f"cannot PASS: even {best} of {one.cases} has the interval {bounds}"
+    if one.needed is None:
+        return f"{text}, and no number of cases is enough"
+    result = "that all pass" if one.rule.kind == "min" else "that all fail"
+    return f"{text}; it takes at least {counted(one.needed, 'case')} {result}"
+
+
+def _suite(project: Project, width: int | None) -> list[Line]:
+    config, system = project.config, project.system
+    settings = {
+        "version": system.version,
+        "depth": system.depth,
+        "top_k": system.top_k,
+        "token_budget": system.token_budget,
+        "index_version": system.index_version,
+    }
+    told = [f"{name} {value}" for name, value in settings.items() if value is not None]
+    cases = counted(len(project.dataset.cases), "case")
+    table = [
+        ("project", config.project),
+        ("dataset", f"{cases} in {config.dataset.name} (suite: {config.suite})"),
+        ("system", ", ".join([system.name, *told])),
+    ]
+    if config.slices:
+        support = f"support from {counted(config.min_slice_support, 'case')}"
+        table.append(("slices", f"{', '.join(config.slices)} ({support})"))
+    return rows(table, width)
+
+
+def _evaluators(project: Project, width: int | None) -> list[Line]:
+    table = [
+        (Cell(one.criterion, "bold"), _kind(one.kind, one.value_range), str(one))
+        for one in project.evaluators
+    ]
+    below = [[line(one.description, indent=INDENT)] for one in project.evaluators]
+    return rows(table, width, below=below)
+
+
+def _kind(kind: str, value_range: tuple[float, float]) -> str:
+    if kind == "verdict":
+        return kind
+    low, high = map(plain_number, value_range)
+    return f"score in [{low}, {high}]"
+
+
+def _rules(project: Project, policy: Policy, width: int | None) -> list[Line]:
+    kinds = {evaluator.criterion: evaluator.kind for evaluator in project.evaluators}
+    table = [
+        (
+            Cell(rule.id, "bold"),
+            rule.metric,
+            rule_words(rule.model_dump(exclude_none=True), kinds[rule.metric]),
+            "" if rule.decides_on == "run" else "decides on comparisons",
+        )
+        for rule in policy.rules
+    ]
+    level = plain_number(100 * policy.confidence_level)
+    title = f"Policy {policy.path.name}, intervals at {level} %"
+    return [heading(title), *rows(table, width)]

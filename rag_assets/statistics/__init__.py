@@ -1,0 +1,38 @@
+"""Intervals, slice tests and their display: plain numbers in, immutable values out.
+
+Every method is valid at every sample size, counts missing cases at their worst, and raises
+`ValueError` with the name of the argument that is wrong. Nothing here loads numpy or scipy
+before a bound is computed.
+"""
+
+from __future__ import annotations
+
+from rag_assets.statistics.display import (
+    RATE,
+    RATE_DIFFERENCE,
+    Format,
+    score_difference_format,
+    score_format,
+)
+from rag_assets.statistics.interval import Interval
+from rag_assets.statistics.means import bounded_mean
+from rag_assets.statistics.rates import clopper_pearson
+from rag_assets.statistics.slices import (
+    benjamini_yekutieli,
+    fisher_slice,
+    smallest_attainable_p,
+)
+
+__all__ = [
+    "RATE",
+    "RATE_DIFFERENCE",
+    "Format",
+    "Interval",
+    "benjamini_yekutieli",
+    "bounded_mean",
+    "clopper_pearson",
+    "fisher_slice",
+    "score_difference_format",
+    "score_format",
+    "smallest_attainable_p",
+]

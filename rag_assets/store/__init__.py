@@ -1,0 +1,25 @@
+"""The DuckDB store: what every stage produced, written once and read back by digest."""
+
+from rag_assets.store.database import Store
+from rag_assets.store.records import (
+    CaseStage,
+    Decision,
+    Head,
+    Judgment,
+    Metric,
+    RunJudgment,
+    RunRow,
+    StageResult,
+)
+
+__all__ = [
+    "CaseStage",
+    "Decision",
+    "Head",
+    "Judgment",
+    "Metric",
+    "RunJudgment",
+    "RunRow",
+    "StageResult",
+    "Store",
+]

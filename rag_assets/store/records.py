@@ -1,0 +1,123 @@
+"""The rows of the store, as immutable values. Field order is column order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Source = Literal["hit", "miss", "shared", "error", "blocked", "none"]
+"""Where a result came from: the cache, an execution, another case of the run with the same
+identity; or why there is none: it failed, an earlier stage failed, nobody executed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One run. `record` is the JSON of what it froze at its start, `summary` of what it came to."""
+
+    id: str
+    created_at: str
+    finished_at: str | None
+    project: str
+    origin: str
+    parent: str | None
+    dagster_run_id: str | None
+    state: str
+    completeness: str | None
+    gate: str | None
+    exit_code: int | None
+    owner: str
+    error: str | None
+    record: str
+    summary: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StageResult:
+    """The memoized result of a stage identity: the digest of its artifact, and what it cost."""
+
+    identity: str
+    stage: str
+    digest: str
+    run_id: str
+    latency_ms: float
+    usage: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CaseStage:
+    """What one stage of one case came to in one run. `failure` and `attempts` are JSON."""
+
+    run_id: str
+    case_id: str
+    stage: str
+    identity: str | None
+    digest: str | None
+    source: Source
+    latency_ms: float
+    failure: str | None
+    attempts: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """A memoized judgment. `status` is observed or excluded; `detail` is JSON."""
+
+    key: str
+    status: str
+    value: float | None
+    reason: str | None
+    detail: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunJudgment:
+    """The outcome of one (case, criterion) in one run; `key` is None where nothing was judged."""
+
+    run_id: str
+    case_id: str
+    criterion: str
+    key: str | None
+    source: Source
+    status: str
+    value: float | None
+    reason: str | None
+    detail: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric of one run, over all cases (scope `global`) or one slice value."""
+
+    run_id: str
+    scope: str
+    criterion: str
+    kind: str
+    estimate: float | None
+    lower: float | None
+    upper: float | None
+    observed: int
+    missing: int
+    excluded: int
+    payload: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One rule's decision in one run; `payload` is the JSON of all its inputs."""
+
+    run_id: str
+    rule: str
+    metric: str
+    state: str
+    payload: str
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What the last event of (asset, case) on a Dagster instance said."""
+
+    instance: str
+    asset: str
+    case_id: str
+    fingerprint: str
+    data_version: str

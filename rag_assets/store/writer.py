@@ -1,0 +1,125 @@
+"""Bulk writes of one transaction: a thousand rows a statement, and only what is not there yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from rag_assets.store.records import (
+    CaseStage,
+    Decision,
+    Head,
+    Judgment,
+    Metric,
+    RunJudgment,
+    RunRow,
+    StageResult,
+)
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+HeadKey = tuple[str, str, str]
+"""Instance, asset and case of a head."""
+
+_ROWS_A_STATEMENT = 1000
+_TABLES: dict[type, str] = {
+    RunRow: "runs",
+    StageResult: "stage_results",
+    CaseStage: "run_cases",
+    Judgment: "judgments",
+    RunJudgment: "run_judgments",
+    Metric: "metrics",
+    Decision: "decisions",
+    Head: "heads",
+}
+
+
+class Writer:
+    """Writes rows inside the transaction that `Store.writing` opened."""
+
+    def __init__(self, connection: DuckDBPyConnection) -> None:
+        self._connection = connection
+
+    def add_run(self, run: RunRow) -> None:
+        """Record a new run."""
+        self._append([run])
+
+    def update_run(self, run_id: str, **columns: str | int | None) -> None:
+        """Set columns of a run."""
+        names = ", ".join(f"{name} = ${place}" for place, name in enumerate(columns, start=2))
+        self._connection.execute(
+            f"UPDATE runs SET {names} WHERE id = $1", [run_id, *columns.values()]
+        )
+
+    def put_artifacts(self, kind: str, payloads: Mapping[str, str]) -> None:
+        """Store payloads (digest → canonical JSON) that are not stored yet."""
+        rows = [(digest, kind, payload) for digest, payload in payloads.items()]
+        self._insert_new("artifacts", "digest", ("digest", "kind", "payload"), rows)
+
+    def put_stage_results(self, results: Sequence[StageResult]) -> None:
+        """Memoize results; an identity that is known keeps its first result."""
+        self._insert_new("stage_results", "identity", *_columns(results))
+
+    def put_judgments(self, judgments: Sequence[Judgment]) -> None:
+        """Memoize judgments; a key that is known keeps its first judgment."""
+        self._insert_new("judgments", "key", *_columns(judgments))
+
+    def add(
+        self,
+        rows: Sequence[CaseStage] | Sequence[RunJudgment] | Sequence[Metric] | Sequence[Decision],
+    ) -> None:
+        """Append rows of one run."""
+        self._append(rows)
+
+    def put_heads(self, heads: Mapping[HeadKey, Head | None]) -> None:
+        """Set heads; None forgets one, so that the next success is emitted again."""
+        for instances, assets, cases in _batches(list(heads)):
+            self._connection.execute(
+                "DELETE FROM heads USING (SELECT unnest($1::VARCHAR[]) AS instance, "
+                "unnest($2::VARCHAR[]) AS asset, unnest($3::VARCHAR[]) AS case_id) AS gone "
+                "WHERE heads.instance = gone.instance AND heads.asset = gone.asset "
+                "AND heads.case_id = gone.case_id",
+                [instances, assets, cases],
+            )
+        self._append([head for head in heads.values() if head is not None])
+
+    def _append(self, rows: Sequence[Any]) -> None:
+        if not rows:
+            return
+        self._append_rows(_TABLES[type(rows[0])], _columns(rows)[1])
+
+    def _append_rows(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        for batch in _batches(rows):
+            places = ", ".join(f"unnest(${place + 1})" for place in range(len(batch)))
+            self._connection.execute(f"INSERT INTO {table} SELECT {places}", batch)
+
+    def _insert_new(
+        self, table: str, key: str, names: Sequence[str], rows: Sequence[tuple[Any, ...]]
+    ) -> None:
+        if not rows:
+            return
+        at = names.index(key)
+        unique = {row[at]: row for row in reversed(rows)}
+        # Payloads are large: find out first which of them are new.
+        known = self._connection.execute(
+            f"SELECT {key} FROM {table} WHERE {key} IN (SELECT unnest($1))", [list(unique)]
+        ).fetchall()
+        for (known_key,) in known:
+            unique.pop(known_key, None)
+        self._append_rows(table, list(unique.values()))
+
+
+def _columns(rows: Sequence[Any]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    if not rows:
+        return (), []
+    names = tuple(field.name for field in fields(rows[0]))
+    return names, [tuple(getattr(row, name) for name in names) for row in rows]
+
+
+def _batches(rows: Sequence[tuple[Any, ...]]) -> Iterable[list[list[Any]]]:
+    """Rows as lists of columns, a thousand rows at a time."""
+    for start in range(0, len(rows), _ROWS_A_STATEMENT):
+        batch = rows[start : start + _ROWS_A_STATEMENT]
+        yield [list(column) for column in zip(*batch, strict=True)]

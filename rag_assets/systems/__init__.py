@@ -1,0 +1,1 @@
+"""The systems under evaluation: how they are declared, loaded and called."""

@@ -1,0 +1,166 @@
+"""One call to the user's code: its attempts, what each came to, and whether another follows."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from rag_assets.contracts.artifacts import noting_malformed
+from rag_assets.contracts.errors import ArtifactError
+from rag_assets.contracts.loading import user_frames
+from rag_assets.systems.current import CurrentCase, serving
+
+FailureReason = Literal["execution_error", "timeout", "malformed_artifact", "not_executed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a call has no result.
+
+    Attributes:
+        reason: the missing reason that metrics count.
+        type: class name of the exception ("TimeoutError", "ArtifactError", …).
+        message: its text; for a malformed artifact "field: what is wrong".
+        traceback: shortened to the user's own frames, "" where there is none.
+    """
+
+    reason: FailureReason
+    type: str
+    message: str
+    traceback: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try of a call: its state ("ok", "error" or "timeout"), error text and duration in ms."""
+
+    state: Literal["ok", "error", "timeout"]
+    error: str
+    duration_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class CallSettings:
+    """How calls are made: slots, seconds per attempt, tries, and which exceptions are retried."""
+
+    limit: int
+    timeout_s: float
+    root: Path
+    attempts: int = 1
+    wait_s: float = 0.5
+    max_wait_s: float = 30.0
+    retry_on: tuple[type[BaseException], ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """One call to make.
+
+    Attributes:
+        key: what the result is reported under.
+        invoke: calls the user's function; may return an awaitable.
+        accept: turns the returned value into what is kept. Raises `ArtifactError` for a broken
+            contract, anything else for an error of this case.
+        case: what `current_case()` gives.
+        attempts: those that are over.
+        started: when its attempt began, or will begin after a wait (monotonic seconds).
+    """
+
+    key: str
+    invoke: Callable[[], Any]
+    accept: Callable[[Any], Any]
+    case: CurrentCase
+    attempts: list[Attempt] = field(default_factory=list)
+    started: float | None = None
+    _decided: threading.Lock = field(default_factory=threading.Lock)
+
+    def decide(self) -> bool:
+        """Whether the one who asks decides what comes of the call: the first one does."""
+        return self._decided.acquire(blocking=False)
+
+
+class AttemptTimeoutError(Exception):
+    """One attempt took longer than `timeout_s`."""
+
+    def __init__(self, settings: CallSettings) -> None:
+        super().__init__(f"no result after {settings.timeout_s:g} s")
+
+
+@contextmanager
+def attempt(call: Call, settings: CallSettings) -> Iterator[None]:
+    """Record what the block comes to; it serves the call's case and keeps the time limit.
+
+    Raises:
+        AttemptTimeoutError: the block took too long, whatever came of it.
+        ArtifactError: a malformed artifact was made in it, even when the user's code caught that.
+    """
+    began = call.started = time.monotonic()
+    error: BaseException | None = None
+    try:
+        with serving(call.case), noting_malformed() as noted:
+            yield
+    except BaseException as raised:
+        error = raised
+    if noted:
+        error = noted[0]
+    if time.monotonic() - began > settings.timeout_s:
+        error = AttemptTimeoutError(settings)
+    record(call, began, error)
+    if error is not None:
+        raise error
+
+
+def record(call: Call, began: float, error: BaseException | None) -> None:
+    """Add an attempt that began at a monotonic time and is over now."""
+    state: Literal["ok", "error", "timeout"] = "ok"
+    text = ""
+    if error is not None:
+        state = "timeout" if isinstance(error, AttemptTimeoutError) else "error"
+        text = ": ".join(part for part in _described(error) if part)
+    call.attempts.append(Attempt(state, text, (time.monotonic() - began) * 1000))
+
+
+def pause_before_next(call: Call, settings: CallSettings, error: BaseException) -> float | None:
+    """Seconds until the next attempt (exponential, full jitter); None when there is none.
+
+    Only exceptions of the user's code are retried: no time-outs, and no malformed artifacts.
+    """
+    tried = len(call.attempts)
+    if isinstance(error, (ArtifactError, AttemptTimeoutError)):
+        return None
+    if tried >= settings.attempts or not isinstance(error, settings.retry_on):
+        return None
+    longest = min(settings.max_wait_s, settings.wait_s * 2.0 ** min(tried - 1, 30))
+    pause = random.uniform(0.0, longest)
+    call.started = time.monotonic() + pause
+    return pause
+
+
+def failure_of(error: BaseException, root: Path) -> Failure:
+    """The failure of a call whose last attempt raised an error; `root` is the project folder."""
+    name, text = _described(error)
+    if isinstance(error, ArtifactError):
+        return Failure("malformed_artifact", name, text)
+    if isinstance(error, AttemptTimeoutError):
+        return Failure("timeout", name, text)
+    return Failure("execution_error", name, text, _printable(user_frames(error, root)))
+
+
+def _described(error: BaseException) -> tuple[str, str]:
+    """Class name and printable text of an exception of the user's code."""
+    name = "TimeoutError" if isinstance(error, AttemptTimeoutError) else type(error).__name__
+    try:
+        return name, _printable(str(error))
+    except Exception:
+        return name, "(its text cannot be shown)"
+
+
+def _printable(text: str) -> str:
+    """A text that UTF-8 can hold: half a surrogate pair is written as its escape."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,0 +1,246 @@
+"""A staged system: the user's `retrieve` and `generate`, with the settings that apply."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rag_assets.contracts.canonical import NotJsonError, canonical_json, digest
+from rag_assets.contracts.config import CallableVersion, Config, FileVersion
+from rag_assets.contracts.errors import InputError, Problem
+from rag_assets.contracts.fingerprint import CodeDigest, code_digest
+from rag_assets.contracts.loading import is_project_file, load_object, user_frames
+from rag_assets.contracts.text import shown
+from rag_assets.systems.declaration import ATTRIBUTE, Declaration
+
+STAGE_FUNCTIONS = ("retrieve", "generate", "count_tokens")
+
+Report = Callable[[str, str], None]
+"""Takes the dotted key below `system`, and the message."""
+
+
+@dataclass(frozen=True)
+class StagedSystem:
+    """The loaded system of a project.
+
+    Attributes:
+        name, version, config: parts of every identity.
+        depth, top_k: ints ≥ 1, top_k ≤ depth.
+        token_budget: int ≥ 1, or None for no limit.
+        index_version: the resolved string, or None when nothing declares one.
+        citations_path: dotted path in the output, or None.
+        instance: the user's object.
+        code: digest of what each stage function reaches.
+    """
+
+    name: str
+    version: str | None
+    config: Mapping[str, Any]
+    depth: int
+    top_k: int
+    token_budget: int | None
+    index_version: str | None
+    citations_path: str | None
+    instance: Any
+    code: Mapping[str, CodeDigest]
+
+    def function(self, stage: str) -> Callable[..., Any]:
+        """The user's bound function of a stage."""
+        function: Callable[..., Any] = getattr(self.instance, stage)
+        return function
+
+    def is_async(self, stage: str) -> bool:
+        """Whether the stage is a coroutine function.
+
+        What a decorator wraps does not matter: its own function is the one that is called.
+        """
+        return inspect.iscoroutinefunction(self.function(stage))
+
+    def takes_seed(self, stage: str) -> bool:
+        """Whether the stage has a parameter named `seed`."""
+        return "seed" in inspect.signature(self.function(stage)).parameters
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """Every part of the system identity, as JSON."""
+        return {
+            "name": self.name,
+            "version": self.version,
+            "config": self.config,
+            "depth": self.depth,
+            "top_k": self.top_k,
+            "token_budget": self.token_budget,
+            "index_version": self.index_version,
+            "citations_path": self.citations_path,
+            "code": {stage: code.digest for stage, code in sorted(self.code.items())},
+        }
+
+    @cached_property
+    def identity(self) -> str:
+        """Digest of `settings`: two systems with one identity are the same system."""
+        return digest(self.settings)
+
+
+def load_staged(config: Config, name: str, problems: list[Problem]) -> StagedSystem | None:
+    """Import and check the system that a config names.
+
+    Args:
+        config: the parsed config.
+        name: how messages name the config file.
+        problems: what is wrong is appended here, with the line of the key concerned.
+
+    Returns:
+        The system, or None when anything was wrong.
+    """
+    settings = config.system.rag
+
+    def report(key: str, message: str) -> None:
+        dotted = f"system.{key}"
+        line = config.lines.get(dotted) or config.lines.get("system.rag") or 0
+        problems.append(Problem(name, line, dotted, message))
+
+    before = len(problems)
+    instance = _instance(settings.object, config.root, report)
+    if len(problems) > before:
+        return None
+    declared: Declaration = getattr(type(instance), ATTRIBUTE, None) or Declaration()
+    _check_declaration(declared, report)
+    depth = settings.depth if settings.depth is not None else declared.depth
+    top_k = settings.top_k if settings.top_k is not None else declared.top_k
+    budget = settings.token_budget if settings.token_budget is not None else declared.token_budget
+    for key, value in (("depth", depth), ("top_k", top_k), ("token_budget", budget)):
+        if value is None and key != "token_budget":
+            report(f"rag.{key}", f"is not set: write {key} here or in the decorator.")
+        elif value is not None and (type(value) is not int or value < 1):
+            report(f"rag.{key}", f"must be a whole number ≥ 1, got {value!r} in the decorator.")
+    if len(problems) == before and depth is not None and top_k is not None and top_k > depth:
+        report("rag.top_k", f"is {top_k}, more than the depth {depth}; use at most {depth}.")
+    _check_functions(instance, budget, report)
+    if len(problems) > before:
+        return None
+    assert depth is not None
+    assert top_k is not None
+    files = _code_files(config, report)
+    version = _index_version(settings.index_version or declared.index_version, config.root, report)
+    if len(problems) > before:
+        return None
+    return StagedSystem(
+        name=config.system.name,
+        version=config.system.version or declared.version,
+        config=config.system.config or declared.config,
+        depth=depth,
+        top_k=top_k,
+        token_budget=budget,
+        index_version=version,
+        citations_path=declared.citations_path,
+        instance=instance,
+        code={
+            stage: code_digest(getattr(instance, stage), config.root, extra_files=files)
+            for stage in STAGE_FUNCTIONS
+            if callable(getattr(instance, stage, None))
+        },
+    )
+
+
+def _instance(reference: str, root: Path, report: Report) -> Any:
+    try:
+        loaded = load_object(reference, root)
+        return loaded() if inspect.isclass(loaded) else loaded
+    except InputError as error:
+        report("rag.object", str(error))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        report("rag.object", f"{reference} cannot be constructed.\n{user_frames(error, root)}")
+    return None
+
+
+def _check_declaration(declared: Declaration, report: Report) -> None:
+    """What only the decorator declares, or what the config may take over as it is."""
+    for key in ("version", "index_version", "citations_path"):
+        value = getattr(declared, key)
+        if value is not None and (not isinstance(value, str) or not value):
+            wanted = "must be a non-empty string"
+            report("rag.object", f"{key} in the decorator {wanted}, got {shown(value)}.")
+    try:
+        canonical_json(declared.config)
+    except NotJsonError as error:
+        place = ".".join(part for part in ("config", error.path) if part)
+        report("rag.object", f"{place} in the decorator must be JSON, but {error.message}.")
+
+
+def _check_functions(instance: Any, budget: int | None, report: Report) -> None:
+    name = type(instance).__name__
+    for stage, shape in (("retrieve", "input, depth"), ("generate", "input, context")):
+        if not callable(getattr(instance, stage, None)):
+            report("rag.object", f"{name} has no method {stage}({shape}).")
+    counter = getattr(instance, "count_tokens", None)
+    if budget is None:
+        return
+    if not callable(counter):
+        report(
+            "rag.token_budget",
+            f"needs {name}.count_tokens(passage), which returns an int; "
+            "add the method or remove the budget.",
+        )
+    elif inspect.iscoroutinefunction(counter):
+        report("rag.token_budget", f"needs {name}.count_tokens to be a plain function, not async.")
+
+
+def _code_files(config: Config, report: Report) -> list[Path]:
+    found: list[Path] = []
+    for index, pattern in enumerate(config.system.code_paths):
+        key = f"code_paths.{index}"
+        if Path(pattern).is_absolute():
+            report(key, f'"{pattern}" must be relative to the config file.')
+            continue
+        try:
+            files = [path.resolve() for path in config.root.glob(pattern) if path.is_file()]
+        except (ValueError, IndexError):
+            report(key, f'"{pattern}" is not a pattern for files; write one like prompts/*.txt.')
+            continue
+        own = [path for path in files if is_project_file(path, config.root)]
+        if not all(path.is_relative_to(config.root) for path in files):
+            report(key, f'"{pattern}" reaches outside the project folder.')
+        elif not own:
+            report(key, f'"{pattern}" matches no file of the project.')
+        found += own
+    return sorted(set(found))
+
+
+def _index_version(
+    declared: str | FileVersion | CallableVersion | None,
+    root: Path,
+    report: Report,
+) -> str | None:
+    """Resolve the version of the index, once for a run."""
+    if declared is None or isinstance(declared, str):
+        return declared
+    if isinstance(declared, FileVersion):
+        path = root / declared.file
+        try:
+            return path.read_text(encoding="utf-8").strip()
+        except OSError as error:
+            report("rag.index_version", f"cannot be read from {declared.file}: {error.strerror}.")
+        except UnicodeDecodeError:
+            report("rag.index_version", f"cannot be read from {declared.file}: it is not UTF-8.")
+        return None
+    try:
+        value = load_object(declared.callable, root)()
+    except InputError as error:
+        report("rag.index_version", str(error))
+        return None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        report("rag.index_version", f"{declared.callable} raised.\n{user_frames(error, root)}")
+        return None
+    if not isinstance(value, str):
+        kind = type(value).__name__
+        report("rag.index_version", f"{declared.callable} must return a string, got a {kind}.")
+        return None
+    return value

@@ -1,0 +1,153 @@
+"""Small projects for tests: written to a folder, run through the real Dagster job."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rag_assets.assets.running import run_suite
+from rag_assets.evaluation.project import load_project
+from rag_assets.evaluation.session import Silent
+from rag_assets.store import CaseStage, Decision, Metric, RunJudgment, RunRow, Store
+
+APP = '''
+import json
+from pathlib import Path
+from rag_assets import Passage, Retrieval, rag_system
+
+HERE = Path(__file__).parent
+
+
+def log(stage, question):
+    with (HERE / "calls.log").open("a") as file:
+        file.write(f"{stage} {question}\\n")
+
+
+def answer_of(context):
+    return {"answer": " ".join(p.text for p in context), "citations": [p.doc_id for p in context]}
+
+
+@rag_system(name="sample", depth=4, top_k=2)
+class Sample:
+    """Plays back the documents that a question names: "a b c" retrieves a, b and c."""
+
+    def retrieve(self, input, depth):
+        log("retrieve", input["question"])
+        passages = [Passage(doc_id=w, text=f"text of {w}") for w in input["question"].split()]
+        return Retrieval(query=input["question"], candidates=passages[:depth])
+
+    def generate(self, input, context):
+        log("generate", input["question"])
+        return answer_of(context)
+
+    def count_tokens(self, passage):
+        return len(passage.text.split())
+'''
+
+CONFIG = """
+project: sample
+dataset: cases.jsonl
+system:
+  name: sample
+  rag:
+    object: app:Sample
+    index_version: v1
+evaluators:
+  - {type: contains, criterion: answer_correct, field: answer}
+  - {type: hit_rate, k: 2}
+  - {type: citation_validity}
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run left in the store."""
+
+    row: RunRow
+    stages: list[CaseStage]
+    judgments: list[RunJudgment]
+    metrics: list[Metric]
+    decisions: list[Decision]
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        return json.loads(self.row.summary or "{}")
+
+    @property
+    def counts(self) -> dict[str, dict[str, int]]:
+        return self.summary["counts"]
+
+    def metric(self, criterion: str, scope: str = "global") -> Metric:
+        return next(m for m in self.metrics if m.criterion == criterion and m.scope == scope)
+
+    def stage(self, case_id: str, stage: str) -> CaseStage:
+        return next(s for s in self.stages if (s.case_id, s.stage) == (case_id, stage))
+
+    def judgment(self, case_id: str, criterion: str) -> RunJudgment:
+        return next(j for j in self.judgments if (j.case_id, j.criterion) == (case_id, criterion))
+
+
+class SampleProject:
+    """A project folder whose files a test may change between runs."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.write("app.py", APP)
+        self.write("rag_assets.yaml", CONFIG)
+        self.cases(
+            {"id": "one", "input": {"question": "a b"}, "expected": relevant("a", answer="of a")},
+            {"id": "two", "input": {"question": "c d e"}, "expected": relevant("d", answer="of d")},
+            {"id": "far", "input": {"question": "f g h"}, "expected": relevant("h", answer="of h")},
+        )
+
+    def write(self, name: str, text: str) -> None:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def replace(self, name: str, old: str, new: str) -> None:
+        text = (self.root / name).read_text(encoding="utf-8")
+        assert old in text
+        self.write(name, text.replace(old, new))
+
+    def cases(self, *rows: Mapping[str, Any]) -> None:
+        self.write("cases.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+
+    def calls(self) -> Counter[str]:
+        """Stage → number of calls since the last look."""
+        log = self.root / "calls.log"
+        if not log.exists():
+            return Counter()
+        lines = log.read_text(encoding="utf-8").splitlines()
+        log.unlink()
+        return Counter(line.split()[0] for line in lines)
+
+    @property
+    def store(self) -> Store:
+        return Store(self.root / ".rag_assets" / "store.duckdb")
+
+    def run(self, cases: Sequence[str] | None = None, *, use_cache: bool = True) -> Run:
+        project = load_project(self.root / "rag_assets.yaml")
+        run_id = run_suite(project, cases=cases, use_cache=use_cache, observer=Silent())
+        return self.read(run_id)
+
+    def read(self, run_id: str) -> Run:
+        with self.store.reading() as reader:
+            row = reader.run(run_id)
+            assert row is not None
+            return Run(
+                row,
+                reader.case_stages(run_id),
+                reader.run_judgments(run_id),
+                reader.metrics(run_id),
+                reader.decisions(run_id),
+            )
+
+
+def relevant(*doc_ids: str, answer: str | None = None) -> dict[str, Any]:
+    """An `expected` with relevance labels."""
+    return {"answer": answer, "relevant": [{"doc_id": doc_id} for doc_id in doc_ids]}

@@ -1,0 +1,330 @@
+"""The asset graph: its shape, its events, its checks, on a real Dagster instance."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+import rag_assets
+from projects import SampleProject, relevant
+from rag_assets.assets.definitions import project_definitions
+from rag_assets.assets.instance import open_instance, release_sqlite
+from rag_assets.assets.keys import suite_name
+from rag_assets.contracts.errors import InputError
+from rag_assets.evaluation.project import load_project
+from rag_assets.evaluation.words import CASE_STAGES, STAGES
+
+POLICY = """
+rules:
+  - {id: answer-floor, metric: answer_correct, min: 0.1}
+  - {id: hits.count, metric: hit_rate_at_2, kind: observed_count, max_failures: 0}
+  - {id: open, metric: hit_rate_at_2, min: 0.5}
+"""
+
+
+@pytest.fixture
+def instance(sample: SampleProject) -> Iterator[dg.DagsterInstance]:
+    with open_instance(load_project(sample.root / "rag_assets.yaml").config) as instance:
+        yield instance
+    release_sqlite()
+
+
+def events(instance: dg.DagsterInstance, stage: str) -> list[dg.AssetMaterialization]:
+    records = instance.fetch_materializations(dg.AssetKey(["sample", stage]), limit=1000).records
+    return [record.asset_materialization for record in records if record.asset_materialization]
+
+
+def counts(instance: dg.DagsterInstance) -> dict[str, int]:
+    return {stage: len(events(instance, stage)) for stage in STAGES}
+
+
+def materialize(
+    sample: SampleProject, instance: dg.DagsterInstance, *stages: str, partition: str | None = None
+) -> dg.ExecuteInProcessResult:
+    """What the UI does for a selection of assets."""
+    project = load_project(sample.root / "rag_assets.yaml")
+    definitions = project_definitions([project])
+    keys = [dg.AssetKey(["sample", stage]) for stage in stages]
+    job = definitions.resolve_implicit_global_asset_job_def()
+    return job.execute_in_process(
+        instance=instance, asset_selection=keys, partition_key=partition, raise_on_error=False
+    )
+
+
+def test_one_event_for_each_case_and_then_none(
+    sample: SampleProject, instance: dg.DagsterInstance
+) -> None:
+    sample.run()
+    first = counts(instance)
+    assert first == dict.fromkeys(CASE_STAGES, 3) | {"metrics": 1, "gate": 1}
+    sample.run()
+    assert counts(instance) == first
+
+
+def test_a_changed_case_alone_is_emitted(
+    sample: SampleProject, instance: dg.DagsterInstance
+) -> None:
+    sample.run()
+    sample.replace("cases.jsonl", "a b", "a c")
+    sample.run()
+    # The verdicts came out the same, so nothing is new for metrics and gate.
+    assert counts(instance) == dict.fromkeys(CASE_STAGES, 4) | {"metrics": 1, "gate": 1}
+    assert events(instance, "generation")[0].partition == "one"
+
+
+def test_each_case_has_its_own_data_version(
+    sample: SampleProject, instance: dg.DagsterInstance
+) -> None:
+    run = sample.run()
+    for stage in ("retrieval", "assembled_context", "generation"):
+        for event in events(instance, stage):
+            stored = run.stage(str(event.partition), stage)
+            assert (event.tags or {})["dagster/data_version"] == stored.digest
+    assert len({(one.tags or {})["dagster/data_version"] for one in events(instance, "cases")}) == 3
+
+
+def test_partitions_follow_the_dataset(sample: SampleProject) -> None:
+    names = ["a/b slash", "with space", "v1.2.dot", "emoji-🚀 é", "[x]*?"]
+    sample.cases(
+        *({"id": name, "input": {"question": "a b"}, "expected": relevant("a")} for name in names)
+    )
+    project = load_project(sample.root / "rag_assets.yaml")
+    graph = project_definitions([project]).resolve_asset_graph()
+    for stage in STAGES:
+        partitions = graph.get(dg.AssetKey(["sample", stage])).partitions_def
+        assert (list(partitions.get_partition_keys()) if partitions else None) == (
+            names if stage in CASE_STAGES else None
+        )
+    run = sample.run()
+    assert Counter(stage.stage for stage in run.stages) == dict.fromkeys(CASE_STAGES, 5)
+
+
+def test_the_shape_of_the_graph(sample: SampleProject) -> None:
+    sample.write("release.yaml", POLICY)
+    project = load_project(sample.root / "rag_assets.yaml")
+    graph = project_definitions([project]).resolve_asset_graph()
+    parents = {
+        stage: {key.path[-1] for key in graph.get(dg.AssetKey(["sample", stage])).parent_keys}
+        for stage in STAGES
+    }
+    assert parents == {
+        "cases": set(),
+        "retrieval": {"cases", "index"},
+        "assembled_context": {"retrieval"},
+        "generation": {"cases", "assembled_context"},
+        "judgments": {"cases", "retrieval", "assembled_context", "generation"},
+        "metrics": {"judgments"},
+        "gate": {"metrics"},
+    }
+    assert {check.name for check in graph.asset_check_keys} == {
+        "answer_floor",
+        "hits_count",
+        "open",
+    }
+    for stage in STAGES:
+        node = graph.get(dg.AssetKey(["sample", stage]))
+        assert node.group_name == "sample"
+        assert node.description
+        assert node.code_version
+
+
+def test_one_step_for_each_stage(sample: SampleProject, instance: dg.DagsterInstance) -> None:
+    run = sample.run()
+    stats = instance.get_run_step_stats(str(run.row.dagster_run_id))
+    assert [stat.step_key for stat in stats] == [
+        f"sample__evaluate.sample__{stage}" for stage in STAGES
+    ]
+    record = instance.get_run_by_id(str(run.row.dagster_run_id))
+    assert record is not None
+    assert record.tags["rag/run_id"] == run.row.id
+
+
+def test_gate_rules_are_checks(sample: SampleProject, instance: dg.DagsterInstance) -> None:
+    sample.write("release.yaml", POLICY)
+    run = sample.run()
+    states = {one.rule: one.state for one in run.decisions}
+    assert states == {
+        "answer-floor": "INSUFFICIENT_EVIDENCE",
+        "hits.count": "FAIL",
+        "open": "INSUFFICIENT_EVIDENCE",
+    }
+    found: dict[str, Any] = {}
+    for name in ("answer_floor", "hits_count", "open"):
+        key = dg.AssetCheckKey(dg.AssetKey(["sample", "gate"]), name)
+        (record,) = instance.event_log_storage.get_asset_check_execution_history(key, limit=5)
+        evaluation = record.event.dagster_event.asset_check_evaluation_data  # type: ignore[union-attr]
+        found[name] = (
+            evaluation.passed,
+            evaluation.severity.value,
+            evaluation.metadata["value"].value,
+        )
+    two_thirds = pytest.approx(2 / 3)
+    assert found == {
+        "answer_floor": (False, "WARN", two_thirds),
+        "hits_count": (False, "ERROR", two_thirds),
+        "open": (False, "WARN", two_thirds),
+    }
+
+
+def test_a_passed_rule_is_a_passed_check(
+    sample: SampleProject, instance: dg.DagsterInstance
+) -> None:
+    sample.write("release.yaml", "rules:\n  - {id: low, metric: hit_rate_at_2, min: 0.05}\n")
+    assert sample.run().row.gate == "ALLOW"
+    key = dg.AssetCheckKey(dg.AssetKey(["sample", "gate"]), "low")
+    (record,) = instance.event_log_storage.get_asset_check_execution_history(key, limit=5)
+    assert record.event.dagster_event.asset_check_evaluation_data.passed  # type: ignore[union-attr]
+
+
+def test_failed_cases_turn_the_run_red_after_everything_is_written(
+    sample: SampleProject, instance: dg.DagsterInstance
+) -> None:
+    sample.run()
+    sample.replace(
+        "app.py",
+        'log("generate", input["question"])',
+        'if input["question"] == "a b": raise ValueError("no model")',
+    )
+    run = sample.run()
+    record = instance.get_run_by_id(str(run.row.dagster_run_id))
+    assert record is not None
+    assert record.status == dg.DagsterRunStatus.FAILURE
+    assert run.row.state == "DECIDED"
+    assert counts(instance)["gate"] == 2
+    # The case is emitted again as soon as it succeeds, although its content is the old one.
+    sample.replace(
+        "app.py",
+        'if input["question"] == "a b": raise ValueError("no model")',
+        'log("generate", input["question"])',
+    )
+    before = counts(instance)["generation"]
+    sample.run()
+    emitted = counts(instance)["generation"] - before
+    assert [event.partition for event in events(instance, "generation")[:emitted]] != []
+    assert "one" in {event.partition for event in events(instance, "generation")[:emitted]}
+
+
+def test_runs_stay_green_when_the_config_says_so(
+    sample: SampleProject, instance: dg.DagsterInstance
+) -> None:
+    sample.replace(
+        "app.py", 'log("generate", input["question"])', 'assert "a b" != input["question"]'
+    )
+    sample.replace(
+        "rag_assets.yaml", "project: sample", "project: sample\nrun: {fail_on_case_errors: false}"
+    )
+    run = sample.run()
+    record = instance.get_run_by_id(str(run.row.dagster_run_id))
+    assert record is not None
+    assert record.status == dg.DagsterRunStatus.SUCCESS
+    assert run.metric("answer_correct").missing == 1
+
+
+def test_one_partition_from_the_ui(sample: SampleProject, instance: dg.DagsterInstance) -> None:
+    result = materialize(sample, instance, *CASE_STAGES, partition="two")
+    assert result.success
+    assert counts(instance) == dict.fromkeys(CASE_STAGES, 1) | {"metrics": 0, "gate": 0}
+    assert sample.calls() == {"retrieve": 1, "generate": 1}
+    # Asked for again, it is emitted again, from the cache.
+    materialize(sample, instance, *CASE_STAGES, partition="two")
+    assert counts(instance)["retrieval"] == 2
+    assert sample.calls() == {}
+    with sample.store.reading() as reader:
+        assert [(row.origin, row.state) for row in reader.runs()] == [
+            ("materialize", "DECIDED"),
+            ("materialize", "DECIDED"),
+        ]
+
+
+def test_metrics_alone_call_nothing_and_count_what_was_never_executed(
+    sample: SampleProject, instance: dg.DagsterInstance
+) -> None:
+    sample.run(["one", "two"])
+    sample.calls()
+    assert materialize(sample, instance, "metrics", "gate").success
+    assert sample.calls() == {}
+    with sample.store.reading() as reader:
+        newest = reader.runs()[0]
+    run = sample.read(newest.id)
+    answer = run.metric("answer_correct")
+    assert (answer.observed, answer.missing) == (2, 1)
+    assert json.loads(answer.payload)["missing_reasons"] == {"not_executed": 1}
+
+
+def test_a_stage_alone_uses_what_is_recorded(
+    sample: SampleProject, instance: dg.DagsterInstance
+) -> None:
+    sample.run()
+    sample.calls()
+    sample.replace("app.py", '" ".join', '"; ".join')
+    assert materialize(sample, instance, "generation", partition="one").success
+    assert sample.calls() == {"generate": 1}
+
+
+def test_a_selection_of_cases_is_partial(sample: SampleProject) -> None:
+    sample.write("release.yaml", "rules:\n  - {id: low, metric: hit_rate_at_2, min: 0.01}\n")
+    run = sample.run(["one"])
+    assert (run.row.completeness, run.row.gate, run.row.exit_code) == ("PARTIAL", "BLOCK", 3)
+    assert run.summary["gate_reasons"] == ["partial_run"]
+    assert run.metric("hit_rate_at_2").missing == 0
+
+
+def test_a_malformed_artifact_stops_the_run(
+    sample: SampleProject, instance: dg.DagsterInstance
+) -> None:
+    sample.replace(
+        "app.py",
+        "passages[:depth]",
+        'passages if "c" not in input["question"] else [{"doc_id": "c", "score": math.nan}]',
+    )
+    sample.replace("app.py", "import json", "import json, math")
+    sample.replace(
+        "rag_assets.yaml", "project: sample", "project: sample\nconcurrency: {system: 1}"
+    )
+    run = sample.run()
+    assert (run.row.state, run.row.completeness) == ("STOPPED", "PARTIAL")
+    assert run.row.error == (
+        "case two: retrieval: the system returned a malformed artifact: candidates.0.score: must "
+        "be a finite number, got NaN. Correct it, or set system.on_malformed to missing to lose "
+        "only such cases."
+    )
+    assert run.stage("one", "retrieval").digest is not None
+    record = instance.get_run_by_id(str(run.row.dagster_run_id))
+    assert record is not None
+    assert record.status == dg.DagsterRunStatus.FAILURE
+
+
+def test_a_malformed_artifact_may_cost_its_case_only(sample: SampleProject) -> None:
+    sample.replace(
+        "app.py",
+        "passages[:depth]",
+        '[{"doc_id": "c", "score": "1"}] if "c" in input["question"] else passages[:depth]',
+    )
+    sample.replace(
+        "rag_assets.yaml", "  name: sample\n", "  name: sample\n  on_malformed: missing\n"
+    )
+    run = sample.run()
+    assert run.row.state == "DECIDED"
+    assert run.judgment("two", "hit_rate_at_2").reason == "malformed_artifact"
+
+
+def test_two_projects_in_one_code_location(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        sample = SampleProject(tmp_path / folder)
+        sample.replace("rag_assets.yaml", "project: sample", f"project: the {folder}!")
+    definitions = rag_assets.build_definitions(tmp_path / "one", tmp_path / "two")
+    groups = {node.group_name for node in definitions.resolve_asset_graph().asset_nodes}
+    assert groups == {"the_one_", "the_two_"}
+    with pytest.raises(InputError, match='both named "the_one_"'):
+        rag_assets.build_definitions(tmp_path / "one", tmp_path / "one")
+
+
+def test_suite_names() -> None:
+    assert suite_name("support bot/v2 é") == "support_bot_v2__"

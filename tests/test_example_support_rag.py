@@ -1,0 +1,170 @@
+"""The staged example end to end: every documented figure, through the real Dagster job."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from projects import Run, SampleProject
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "support_rag"
+GOLDEN = json.loads((Path(__file__).parent / "golden" / "end_to_end.json").read_text())
+BASELINE = GOLDEN["staged_baseline"]
+
+
+class Example(SampleProject):
+    def __init__(self, root: Path) -> None:
+        self.root = root / "support_rag"
+        ignore = shutil.ignore_patterns("__pycache__", ".rag_assets")
+        shutil.copytree(EXAMPLE, self.root, ignore=ignore)
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Example:
+    return Example(tmp_path_factory.mktemp("example"))
+
+
+@pytest.fixture(scope="module")
+def first(example: Example) -> Run:
+    return example.run()
+
+
+def test_the_run_decides(first: Run) -> None:
+    row = first.row
+    assert (row.state, row.completeness, row.gate, row.exit_code) == (
+        "DECIDED",
+        "COMPLETE",
+        BASELINE["gate"],
+        BASELINE["exit_code"],
+    )
+    assert [
+        {
+            "rule": decision.rule,
+            "metric": decision.metric,
+            "state": decision.state,
+            "reasons": json.loads(decision.payload)["reasons"],
+        }
+        for decision in first.decisions
+    ] == BASELINE["decisions"]
+
+
+def test_metrics_and_slices(first: Run) -> None:
+    expected = {(one["metric"], one["scope"]): one for one in BASELINE["metrics"]}
+    assert {(one.criterion, one.scope) for one in first.metrics} == set(expected)
+    for metric in first.metrics:
+        golden = expected[metric.criterion, metric.scope]
+        payload = json.loads(metric.payload)
+        assert metric.kind == golden["kind"]
+        assert metric.estimate == pytest.approx(golden["estimate"], abs=1e-12)
+        bounds = None if metric.lower is None else [metric.lower, metric.upper]
+        assert bounds == (golden["interval"] and pytest.approx(golden["interval"], abs=1e-9))
+        assert (metric.observed, metric.missing, metric.excluded) == (
+            golden["observed"],
+            golden["missing"],
+            golden["excluded"],
+        )
+        if "support" in golden:
+            assert payload["support"] == golden["support"]
+            assert payload["mark"] == golden["mark"]
+            for name in ("p_value", "p_adjusted"):
+                wanted = golden[name]
+                assert payload[name] == (wanted and pytest.approx(wanted, abs=1e-9))
+    assert first.summary["slice_tests"] == BASELINE["slice_tests"]
+    assert first.summary["slices_too_few"] is True
+
+
+def test_each_case(first: Run) -> None:
+    for golden in BASELINE["cases"]:
+        case = golden["case"]
+        for criterion, value in golden["verdicts"].items():
+            judged = first.judgment(case, criterion)
+            assert judged.status == "observed"
+            assert judged.value == pytest.approx(float(value), abs=1e-12), (case, criterion)
+
+
+def test_what_was_recorded_of_each_case(example: Example, first: Run) -> None:
+    digests = {
+        (stage.case_id, stage.stage): str(stage.digest) for stage in first.stages if stage.digest
+    }
+    with example.store.reading() as reader:
+        payloads = reader.payloads(list(digests.values()))
+    for golden in BASELINE["cases"]:
+        case = golden["case"]
+        retrieval = json.loads(payloads[digests[case, "retrieval"]])
+        context = json.loads(payloads[digests[case, "assembled_context"]])
+        assert len(retrieval["candidates"]) == golden["candidates"]
+        assert len(context["items"]) == golden["in_context"]
+        assert [[one["position"], one["reason"]] for one in context["dropped"]] == golden["dropped"]
+
+
+def test_first_run_counts(first: Run) -> None:
+    assert first.counts == {
+        "execution": {"miss": 13},
+        "judgment": {"miss": 65},
+        "retrieve": {"miss": 13},
+        "generate": {"miss": 13},
+    }
+
+
+def test_repeated_run_hits(example: Example, first: Run) -> None:
+    again = example.run()
+    assert again.counts == {
+        "execution": {"hit": 13},
+        "judgment": {"hit": 65},
+        "retrieve": {"hit": 13},
+        "generate": {"hit": 13},
+    }
+    assert values(again) == values(first)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        ("rag_assets.yaml", "token_budget: 40", "token_budget: 120"),
+        ("app.py", 'version="1")', 'version="1", token_budget=120)'),
+    ],
+    ids=["config", "decorator"],
+)
+def test_token_budget_120(tmp_path: Path, first: Run, where: tuple[str, str, str]) -> None:
+    example = Example(tmp_path)
+    example.run()
+    if where[0] == "app.py":
+        example.replace("rag_assets.yaml", "    token_budget: 40\n", "")
+    example.replace(*where)
+    run = example.run()
+    assert run.counts["execution"] == {"miss": 13}
+    assert run.counts["retrieve"] == {"hit": 13}
+    assert run.counts["generate"] == {"hit": 7, "miss": 6}
+    assert values(run) == values(first)
+
+
+def test_token_budget_12_fails_the_gate(tmp_path: Path) -> None:
+    example = Example(tmp_path)
+    example.replace("rag_assets.yaml", "token_budget: 40", "token_budget: 12")
+    run = example.run()
+    answer = run.metric("answer_correct")
+    assert (answer.observed, json.loads(answer.payload)["passes"]) == (13, 2)
+    assert answer.estimate == pytest.approx(2 / 13)
+    assert {one.rule: one.state for one in run.decisions}["answer-floor"] == "FAIL"
+    assert (run.row.gate, run.row.exit_code) == ("BLOCK", 1)
+
+
+def test_without_labels_a_case_is_excluded(tmp_path: Path) -> None:
+    example = Example(tmp_path)
+    path = example.root / "data" / "support.jsonl"
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    for row in rows:
+        if row["id"] == "money_back":
+            del row["expected"]["relevant"]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    hit_rate = example.run().metric("hit_rate_at_2")
+    assert (hit_rate.estimate, hit_rate.observed, hit_rate.excluded) == (1.0, 12, 1)
+    assert json.loads(hit_rate.payload)["excluded_reasons"] == {"no_relevance_labels": 1}
+
+
+def values(run: Run) -> dict[tuple[str, str], Any]:
+    return {(one.case_id, one.criterion): one.value for one in run.judgments}

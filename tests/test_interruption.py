@@ -1,0 +1,106 @@
+"""Ctrl-C and kill -9: what has finished is on record, and is a hit afterwards."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from projects import SampleProject, relevant
+from rag_assets.evaluation.lifecycle import mark_dead_runs
+
+RUN = """
+import sys
+from pathlib import Path
+from rag_assets.assets.running import run_suite
+from rag_assets.evaluation.project import load_project
+from rag_assets.evaluation.session import Silent
+project = load_project(Path("rag_assets.yaml").resolve())
+run_suite(project, cases=None, use_cache=True, observer=Silent())
+"""
+CASES = 12
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> SampleProject:
+    """Twelve cases, one at a time; the eighth generation waits until it is told to go on."""
+    sample = SampleProject(tmp_path)
+    sample.cases(
+        *(
+            {"id": f"c{index}", "input": {"question": f"d{index}"}, "expected": relevant("x")}
+            for index in range(CASES)
+        )
+    )
+    one_at_a_time = "project: sample\nconcurrency: {system: 1}"
+    sample.replace("rag_assets.yaml", "project: sample", one_at_a_time)
+    sample.replace("app.py", "import json", "import json, time")
+    sample.replace(
+        "app.py",
+        "return answer_of(context)",
+        "wait_if_eighth(input)\n        return answer_of(context)",
+    )
+    sample.replace(
+        "app.py",
+        "def answer_of(",
+        "def wait_if_eighth(input):\n"
+        "    if input['question'] == 'd7':\n"
+        "        (HERE / 'waiting').touch()\n"
+        "        while not (HERE / 'go').exists():\n"
+        "            time.sleep(0.01)\n\n\n"
+        "def answer_of(",
+    )
+    return sample
+
+
+def start(sample: SampleProject) -> subprocess.Popen[bytes]:
+    """Start a run, and wait until its eighth generation is in flight."""
+    process = subprocess.Popen([sys.executable, "-c", RUN], cwd=sample.root)
+    deadline = time.monotonic() + 60
+    while not (sample.root / "waiting").exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return process
+
+
+def states(sample: SampleProject) -> list[tuple[str, str | None]]:
+    with sample.store.reading() as reader:
+        return [(row.state, row.completeness) for row in reader.runs()]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_lets_calls_in_flight_finish(slow: SampleProject, number: signal.Signals) -> None:
+    process = start(slow)
+    process.send_signal(number)
+    time.sleep(0.2)
+    (slow.root / "go").touch()
+    process.wait(timeout=60)
+    assert states(slow) == [("INTERRUPTED", "PARTIAL")]
+    assert slow.calls() == {"retrieve": CASES, "generate": 8}
+    # Running again makes a new run that takes over what has finished.
+    run = slow.run()
+    assert run.row.state == "DECIDED"
+    assert run.counts["retrieve"] == {"hit": CASES}
+    assert run.counts["generate"] == {"hit": 8, "miss": CASES - 8}
+    assert slow.calls() == {"generate": CASES - 8}
+
+
+def test_kill_9_loses_nothing_that_was_committed(slow: SampleProject) -> None:
+    process = start(slow)
+    time.sleep(0.8)  # Longer than a result waits for its commit.
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait(timeout=60)
+    assert states(slow) == [("RUNNING", None)]
+    mark_dead_runs(slow.store)
+    assert states(slow) == [("INTERRUPTED", "PARTIAL")]
+    slow.calls()
+    (slow.root / "go").touch()
+    run = slow.run()
+    assert run.counts["retrieve"] == {"hit": CASES}
+    assert run.counts["generate"] == {"hit": 7, "miss": CASES - 7}
+    assert slow.calls() == {"generate": CASES - 7}
