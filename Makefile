@@ -14,7 +14,7 @@ demo: $(READY)
 	  echo; echo "Exit code 3 is the example's answer: 13 cases cannot settle two of its rules."
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(READY)
 	$(BIN)/ruff check .

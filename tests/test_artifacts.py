@@ -24,7 +24,7 @@ from rag_assets.contracts.artifacts import (
 from rag_assets.contracts.canonical import canonical_json
 from rag_assets.contracts.errors import ArtifactError
 
-deterministic = settings(max_examples=80, derandomize=True, deadline=None)
+deterministic = settings(max_examples=40, derandomize=True, deadline=None)
 
 
 def refused(kind: type[Artifact], value: Any) -> tuple[str, str]:

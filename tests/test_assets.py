@@ -291,8 +291,8 @@ def test_a_malformed_artifact_stops_the_run(
     assert (run.row.state, run.row.completeness) == ("STOPPED", "PARTIAL")
     assert run.row.error == (
         "case two: retrieval: the system returned a malformed artifact: candidates.0.score: must "
-        "be a finite number, got NaN. Correct it, or set system.on_malformed to missing to lose "
-        "only such cases."
+        "be a finite number, got nan (float). Correct it, or set system.on_malformed to missing to "
+        "lose only such cases."
     )
     assert run.stage("one", "retrieval").digest is not None
     record = instance.get_run_by_id(str(run.row.dagster_run_id))

@@ -16,7 +16,7 @@ from rag_assets.contracts.canonical import (
     digest_text,
 )
 
-deterministic = settings(max_examples=100, derandomize=True, deadline=None)
+deterministic = settings(max_examples=50, derandomize=True, deadline=None)
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 scalars = (
@@ -121,7 +121,7 @@ def test_a_key_that_is_no_json_at_all_is_refused() -> None:
         ("\ud800", "", "holds half of a surrogate pair, which UTF-8 cannot write"),
         ({"a": ["x\udfff"]}, "a.0", "holds half of a surrogate pair, which UTF-8 cannot write"),
         ({"\ud800": 1}, "", "holds half of a surrogate pair, which UTF-8 cannot write"),
-        (10**5000, "", "cannot be written as JSON"),
+        ([10**5000], "0", "is a whole number of too many digits"),
     ],
 )
 def test_what_json_cannot_hold_is_refused_with_its_place(
@@ -143,7 +143,7 @@ def test_nesting_has_one_limit_on_every_stack() -> None:
     for make in (lambda inner: [inner], lambda inner: {"k": inner}, lambda inner: (0, inner)):
         assert canonical_json(nested(250, make)).count("1") == 1
         assert refused(nested(251, make)) == TOO_DEEP
-        assert refused(nested(100_000, make)) == TOO_DEEP
+        assert refused(nested(20_000, make)) == TOO_DEEP
 
     def far_down(calls: int) -> tuple[str, tuple[str, str]]:
         if calls:

@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from projects import SampleProject, relevant
+from rag_assets.assets.running import run_suite
 from rag_assets.evaluation.lifecycle import mark_dead_runs
+from rag_assets.evaluation.project import load_project
+from rag_assets.evaluation.session import Silent
 
 RUN = """
 import sys
@@ -96,7 +99,8 @@ def test_kill_9_loses_nothing_that_was_committed(slow: SampleProject) -> None:
     os.kill(process.pid, signal.SIGKILL)
     process.wait(timeout=60)
     assert states(slow) == [("RUNNING", None)]
-    mark_dead_runs(slow.store)
+    with slow.store.writing() as writer:
+        mark_dead_runs(writer)
     assert states(slow) == [("INTERRUPTED", "PARTIAL")]
     slow.calls()
     (slow.root / "go").touch()
@@ -104,3 +108,27 @@ def test_kill_9_loses_nothing_that_was_committed(slow: SampleProject) -> None:
     assert run.counts["retrieve"] == {"hit": CASES}
     assert run.counts["generate"] == {"hit": 7, "miss": CASES - 7}
     assert slow.calls() == {"generate": CASES - 7}
+
+
+def test_a_second_run_waits_for_the_first(slow: SampleProject) -> None:
+    class Told(Silent):
+        def __init__(self) -> None:
+            self.holders: list[tuple[str, str]] = []
+
+        def waiting(self, run_id: str, holder: str) -> None:
+            self.holders.append((run_id, holder))
+            (slow.root / "go").touch()
+
+    first = start(slow)
+    told = Told()
+    project = load_project(slow.root / "rag_assets.yaml")
+    second = run_suite(project, cases=None, use_cache=True, observer=told)
+    first.wait(timeout=60)
+    with slow.store.reading() as reader:
+        runs = {row.id: row for row in reader.runs()}
+    assert told.holders == [
+        (next(run_id for run_id in runs if run_id != second), f"process {first.pid}")
+    ]
+    assert [row.state for row in runs.values()] == ["DECIDED", "DECIDED"]
+    # The second run took over everything from the first.
+    assert slow.calls() == {"retrieve": CASES, "generate": CASES}

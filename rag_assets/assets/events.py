@@ -1,4 +1,4 @@
-"""Materialization events in bulk: one transaction for thousands, where Dagster makes one for each.
+"""Asset events in bulk: one transaction for thousands, where Dagster makes one for each.
 
 On SQLite the rows go into the index database and, up to a number, into the run's own log, as
 Dagster itself does for one event. Other storages get them through their public batch method.
@@ -13,7 +13,12 @@ from collections.abc import Sequence
 
 import dagster as dg
 import sqlalchemy as sa
-from dagster._core.events import DagsterEvent, DagsterEventType, StepMaterializationData
+from dagster._core.events import (
+    AssetMaterializationPlannedData,
+    DagsterEvent,
+    DagsterEventType,
+    StepMaterializationData,
+)
 from dagster._core.events.log import EventLogEntry
 from dagster._core.storage.event_log.base import EventLogStorage
 from dagster._core.storage.event_log.schema import AssetEventTagsTable, SqlEventLogStorageTable
@@ -28,11 +33,11 @@ _BATCH = 1000
 def write_events(
     context: dg.OpExecutionContext, events: Sequence[AssetEvent], *, in_run_log: bool = True
 ) -> None:
-    """Write events of one asset to the instance's event log.
+    """Write events to the instance's event log.
 
     Args:
-        context: of the op that materializes them.
-        events: all of one asset key, which stays up to date in the order given.
+        context: of the op that they come from.
+        events: all of one asset, and all planned or none; their order is kept.
         in_run_log: whether the log of the run lists them too; the asset pages always do.
     """
     for start in range(0, len(events), _BATCH):
@@ -56,16 +61,23 @@ def _entry(
     context: dg.OpExecutionContext, event: AssetEvent, now: float | None = None
 ) -> EventLogEntry:
     step_key = context._step_execution_context.step.key
-    materialization = dg.AssetMaterialization(
-        event.key, partition=event.case_id, tags=event.tags, metadata=event.metadata
-    )
-    dagster_event = DagsterEvent(
-        event_type_value=DagsterEventType.ASSET_MATERIALIZATION.value,
-        job_name=context.job_name,
-        event_specific_data=StepMaterializationData(materialization, []),
-        pid=os.getpid(),
-        step_key=step_key,
-    )
+    if event.planned:
+        dagster_event = DagsterEvent.build_asset_materialization_planned_event(
+            context.job_name,
+            step_key,
+            AssetMaterializationPlannedData(event.key, partition=event.case_id),
+        )
+    else:
+        materialization = dg.AssetMaterialization(
+            event.key, partition=event.case_id, tags=event.tags, metadata=event.metadata
+        )
+        dagster_event = DagsterEvent(
+            event_type_value=DagsterEventType.ASSET_MATERIALIZATION.value,
+            job_name=context.job_name,
+            event_specific_data=StepMaterializationData(materialization, []),
+            pid=os.getpid(),
+            step_key=step_key,
+        )
     return EventLogEntry(  # type: ignore[no-untyped-call]
         error_info=None,
         level=logging.DEBUG,

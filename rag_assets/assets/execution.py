@@ -11,6 +11,7 @@ import dagster as dg
 from dagster._core.errors import DagsterExecutionInterruptedError
 
 from rag_assets.assets.keys import asset_key
+from rag_assets.assets.metadata import gate_metadata, metrics_metadata
 from rag_assets.assets.projection import Projection
 from rag_assets.contracts.canonical import digest
 from rag_assets.contracts.errors import ContractError
@@ -76,16 +77,13 @@ class SuiteExecution:
         """
         try:
             with finishing_calls(self.session):
+                self.projection.enter(context, stage)
                 if stage in CASE_STAGES:
-                    try:
-                        go_through(self.session, stage, execute=True)
-                    finally:
-                        if stage in self.session.results:
-                            self.projection.project_cases(context, stage)
+                    go_through(self.session, stage, execute=True)
                 elif stage == "metrics":
-                    self._measure(context)
+                    self._project_metrics(self._measured())
                 else:
-                    self._decide(context)
+                    self._decide(self._measured())
         except ContractError as error:
             end_run(self.session, "STOPPED", error=error.render())
             raise dg.Failure(error.render(), allow_retries=False) from None
@@ -114,34 +112,26 @@ class SuiteExecution:
             text = "\n".join(shown[:20] + ([f"… and {more} more"] if more > 0 else []))
             raise dg.Failure(f"{len(shown)} cases have no result:\n{text}", allow_retries=False)
 
-    def _measure(self, context: dg.OpExecutionContext) -> None:
-        if "judgments" not in self.session.results:
-            go_through(self.session, "judgments", execute=False)
-        self.metrics = measure_run(self.session)
-        metadata = {
-            metric.criterion: metric.estimate
-            for metric in self.metrics.whole
-            if metric.estimate is not None
-        }
+    def _measured(self) -> RunMetrics:
+        """The metrics of the run, over what is on record when its judgments are not part of it."""
+        if self.metrics is None:
+            if "judgments" not in self.session.results:
+                go_through(self.session, "judgments", execute=False)
+            self.metrics = measure_run(self.session)
+        return self.metrics
+
+    def _project_metrics(self, metrics: RunMetrics) -> None:
         judged = self.session.results["judgments"].values()
         inputs = {"judgments": digest(sorted(result.digest or "" for result in judged))}
-        version = self.metrics.data_version
-        self.projection.project_whole(context, "metrics", version, inputs, metadata)
+        metadata = metrics_metadata(self.session, metrics)
+        self.projection.project_whole("metrics", metrics.data_version, inputs, metadata)
 
-    def _decide(self, context: dg.OpExecutionContext) -> None:
-        if self.metrics is None:
-            self._measure(context)
-        assert self.metrics is not None
-        self.conclusion = decide_run(self.session, self.metrics)
-        gate = self.conclusion.gate
-        version = decisions_digest(self.conclusion.decisions, gate)
-        metadata = {
-            "gate": gate.state if gate else "no policy",
-            "run_id": self.session.run_id,
-            **{decision.rule.id: decision.state for decision in self.conclusion.decisions},
-        }
-        inputs = {"metrics": self.metrics.data_version}
-        self.projection.project_whole(context, "gate", version, inputs, metadata)
+    def _decide(self, metrics: RunMetrics) -> None:
+        self.conclusion = decide_run(self.session, metrics)
+        version = decisions_digest(self.conclusion.decisions, self.conclusion.gate)
+        metadata = gate_metadata(self.session, self.conclusion)
+        inputs = {"metrics": metrics.data_version}
+        self.projection.project_whole("gate", version, inputs, metadata)
 
 
 _executions: dict[str, SuiteExecution] = {}
@@ -177,22 +167,22 @@ def _start(
         project=project,
         run_id=settings.run_id or new_run_id(),
         cases=cases,
+        is_evaluation=not ranged and selected == STAGES,
         use_cache=settings.use_cache,
         observer=_observer.get(),
     )
-    is_evaluation = not ranged and selected == STAGES
     start_run(
         session,
-        origin="run" if is_evaluation else "materialize",
         dagster_run_id=context.run_id,
         selection=None if wanted is None else [case.id for case in cases],
     )
     if RUN_ID_TAG not in tags:
         context.instance.add_run_tags(context.run_id, {RUN_ID_TAG: session.run_id})
-    from_ui = context.job_name.startswith("__ASSET_JOB") or "dagster/backfill" in tags
+    from_ui = ranged or context.job_name.startswith("__ASSET_JOB") or "dagster/backfill" in tags
     projection = Projection(
-        session, context.instance, suite, code_versions(project), always=ranged or from_ui
+        session, context.instance, suite, code_versions(project), from_ui=from_ui
     )
+    session.projector = projection
     return SuiteExecution(session, projection, selected[-1])
 
 

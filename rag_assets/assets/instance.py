@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
+from dagster._core.instance.ref import InstanceRef
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from rag_assets.contracts.config import Config
-from rag_assets.evaluation.project import state_folder
+from rag_assets.evaluation.places import state_folder
 
 _SETTINGS = """\
 # Written by rag-assets when the project was first used; yours to edit.
@@ -21,6 +23,17 @@ nux:
   enabled: false
 python_logs:
   python_log_level: {log_level}
+event_log_storage:
+  module: rag_assets.assets.storage
+  class: RagSqliteEventLogStorage
+  config: {{}}
+concurrency:
+  # One run of a suite at a time.
+  pools:
+    granularity: run
+    default_limit: 1
+  runs:
+    max_concurrent_runs: 4
 """
 
 
@@ -35,9 +48,21 @@ def instance_home(config: Config) -> Path:
 
 
 def open_instance(config: Config) -> dg.DagsterInstance:
-    """Open the project's instance, in a process of our own."""
+    """Open the project's instance, in a process of our own.
+
+    What user code prints stays with this process: capturing it for the UI takes helper processes
+    that a short run would wait for.
+    """
     speed_up_sqlite()
-    return dg.DagsterInstance.from_config(str(instance_home(config)))
+    home = str(instance_home(config))
+    os.environ["DAGSTER_HOME"] = home
+    nowhere = {
+        "compute_logs": {
+            "module": "dagster._core.storage.noop_compute_log_manager",
+            "class": "NoOpComputeLogManager",
+        }
+    }
+    return dg.DagsterInstance.from_ref(InstanceRef.from_dir(home, overrides=nowhere))
 
 
 _kept: dict[str, sqlite3.Connection] = {}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
 
 from rag_assets.assets.events import instance_id, last_record, write_events
 from rag_assets.assets.keys import INDEX, asset_key
+from rag_assets.assets.metadata import case_metadata, short_metadata
 from rag_assets.assets.serialization import AssetEvent
+from rag_assets.assets.storage import plans_by_itself
 from rag_assets.contracts.canonical import digest
 from rag_assets.evaluation.session import Session
 from rag_assets.evaluation.words import PARENTS, Stage
@@ -24,12 +26,16 @@ _INPUT_POINTER = "dagster/input_event_pointer/"
 class Projection:
     """Writes an event for each (asset, case) whose content or provenance differs from its head.
 
+    It follows the store: what a stage has committed is projected at once, so that the UI shows
+    how far a run is.
+
     Args:
         session: the run.
         instance: where events go; heads are kept for each instance.
         suite: the suite's name.
         code_versions: stage → code version of its asset.
-        always: an event for everything that is asked for, changed or not.
+        from_ui: Dagster asked for certain partitions or assets: each of them gets an event,
+            changed or not, and is shown in progress while it is executed.
     """
 
     def __init__(
@@ -39,37 +45,58 @@ class Projection:
         suite: str,
         code_versions: Mapping[Stage, str],
         *,
-        always: bool,
+        from_ui: bool,
     ) -> None:
         self._session = session
         self._instance_id = instance_id(instance)
         self._suite = suite
         self._code_versions = code_versions
-        self._always = always
+        self._from_ui = from_ui
+        self._plans = plans_by_itself(instance)
+        self._is_small = len(session.cases) <= session.project.config.dagster.rich_metadata_cases
+        self._cases = {case.id: case for case in session.cases}
+        self._stage: Stage | None = None
+        self._pointer = ""
+        self._context: dg.OpExecutionContext
+        self._planned: set[str] = set()
         with session.store.reading() as reader:
-            self._heads = reader.heads(self._instance_id, [self._name(stage) for stage in PARENTS])
+            names = [self._name(name) for name in (*PARENTS, INDEX)]
+            self._heads = reader.heads(self._instance_id, names)
 
-    def project_cases(self, context: dg.OpExecutionContext, stage: Stage) -> int:
-        """Write the events of a case stage that the session has gone through.
+    def enter(self, context: dg.OpExecutionContext, stage: Stage) -> None:
+        """A stage begins whose events shall be written."""
+        self._context, self._stage, self._planned = context, stage, set()
+        if stage == "retrieval":
+            self._observe_index()
+        self._pointer = last_record(context.instance)
 
-        Returns:
-            The number of events written.
-        """
-        pointer = last_record(context.instance)
-        events: list[AssetEvent] = []
-        for case_id, result in self._session.results[stage].items():
+    def starting(self, stage: Stage, case_ids: Sequence[str]) -> None:
+        """Cases of a stage are about to be executed."""
+        if stage == self._stage and self._from_ui:
+            self._plan(stage, case_ids)
+
+    def committed(self, stage: Stage, case_ids: Sequence[str]) -> None:
+        """Results of a stage are in the store."""
+        if stage != self._stage:
+            return
+        failed: list[str] = []
+        due: list[tuple[str, dict[str, str]]] = []
+        for case_id in case_ids:
+            result = self._session.results[stage][case_id]
             if result.digest is None:
+                failed.append(case_id)
                 self._forget(stage, case_id)
                 continue
-            metadata = {"cache": result.source, "latency_ms": round(result.latency_ms, 3)}
             inputs = self._inputs(stage, case_id)
-            events += self._event(stage, case_id, result.digest, inputs, pointer, metadata)
-        write_events(context, events)
-        return len(events)
+            due += [(case_id, tags) for tags in self._due(stage, case_id, result.digest, inputs)]
+        self._plan(stage, failed)
+        key = asset_key(self._suite, stage)
+        metadata = self._metadata(stage, [case_id for case_id, _ in due])
+        events = [AssetEvent(key, case_id, tags, metadata[case_id]) for case_id, tags in due]
+        write_events(self._context, events, in_run_log=self._is_small)
 
     def project_whole(
         self,
-        context: dg.OpExecutionContext,
         stage: Stage,
         data_version: str,
         inputs: Mapping[str, str],
@@ -78,26 +105,63 @@ class Projection:
         """Write the event of an unpartitioned asset, when it is due.
 
         Args:
-            context: of its op.
             stage: metrics or gate.
             data_version: digest of its content.
             inputs: parent stage → digest of what was read of it.
             metadata: what the UI shows.
         """
-        pointer = last_record(context.instance)
-        events = self._event(stage, UNPARTITIONED, data_version, inputs, pointer, metadata)
-        write_events(context, list(events))
+        key = asset_key(self._suite, stage)
+        due = self._due(stage, UNPARTITIONED, data_version, inputs)
+        write_events(self._context, [AssetEvent(key, None, tags, metadata) for tags in due])
 
-    def _event(
-        self,
-        stage: Stage,
-        case_id: str,
-        data_version: str,
-        inputs: Mapping[str, str],
-        pointer: str,
-        metadata: Mapping[str, Any],
-    ) -> Iterable[AssetEvent]:
-        """The event of one asset partition and its new head; nothing when nothing has changed."""
+    def _plan(self, stage: Stage, case_ids: Sequence[str]) -> None:
+        """Say that cases are in progress; they count as failed when the run fails without them."""
+        new = [case_id for case_id in case_ids if case_id not in self._planned]
+        self._planned.update(new)
+        if self._plans:
+            key = asset_key(self._suite, stage)
+            events = [AssetEvent(key, case_id, planned=True) for case_id in new]
+            write_events(self._context, events, in_run_log=False)
+
+    def _observe_index(self) -> None:
+        """Tell Dagster which version of the index is searched, when it is another one."""
+        version = self._session.project.system.index_version
+        name = self._name(INDEX)
+        head = self._heads.get((name, UNPARTITIONED))
+        if version is None or (head is not None and head.data_version == version):
+            return
+        key = asset_key(self._suite, INDEX)
+        self._context.log_event(dg.AssetObservation(key, tags={_DATA_VERSION: version}))
+        self._set_head(Head(self._instance_id, name, UNPARTITIONED, version, version))
+
+    def _metadata(self, stage: Stage, case_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Case id → what the UI shows of it; a few values only in a large suite."""
+        session = self._session
+        results = session.results[stage]
+        if not self._is_small:
+            return {
+                case_id: short_metadata(session, self._cases[case_id], results[case_id])
+                for case_id in case_ids
+            }
+        payloads: Mapping[str, str] = {}
+        if stage not in ("cases", "judgments"):
+            payloads = session.payloads_of([str(results[case_id].digest) for case_id in case_ids])
+        return {
+            case_id: case_metadata(
+                session,
+                stage,
+                self._cases[case_id],
+                results[case_id],
+                payloads.get(str(results[case_id].digest), ""),
+                session.outcomes_of(case_id) if stage == "judgments" else {},
+            )
+            for case_id in case_ids
+        }
+
+    def _due(
+        self, stage: Stage, case_id: str, data_version: str, inputs: Mapping[str, str]
+    ) -> Iterable[dict[str, str]]:
+        """The tags of the event of one asset partition; nothing when nothing has changed."""
         tags = {
             _DATA_VERSION: data_version,
             "dagster/code_version": self._code_versions[stage],
@@ -108,16 +172,19 @@ class Projection:
         fingerprint = digest(tags)
         name = self._name(stage)
         head = self._heads.get((name, case_id))
-        if head is not None and head.fingerprint == fingerprint and not self._always:
+        if head is not None and head.fingerprint == fingerprint and not self._from_ui:
             return
-        head = Head(self._instance_id, name, case_id, fingerprint, data_version)
-        self._heads[name, case_id] = head
-        self._session.head_changes[self._instance_id, name, case_id] = head
+        self._set_head(Head(self._instance_id, name, case_id, fingerprint, data_version))
         for name in inputs:
-            tags[_INPUT_POINTER + asset_key(self._suite, name).to_user_string()] = pointer
-        yield AssetEvent(asset_key(self._suite, stage), case_id or None, tags, metadata)
+            tags[_INPUT_POINTER + asset_key(self._suite, name).to_user_string()] = self._pointer
+        yield tags
+
+    def _set_head(self, head: Head) -> None:
+        self._heads[head.asset, head.case_id] = head
+        self._session.head_changes[head.instance, head.asset, head.case_id] = head
 
     def _forget(self, stage: Stage, case_id: str) -> None:
+        """The next success is emitted again, whatever it is: it turns the partition green."""
         if self._heads.pop((self._name(stage), case_id), None) is not None:
             self._session.head_changes[self._instance_id, self._name(stage), case_id] = None
 

@@ -10,7 +10,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import dagster as dg
@@ -22,19 +22,21 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AssetEvent:
-    """One materialization to report.
+    """One materialization to report, or that one is planned.
 
     Attributes:
         key: the asset.
         case_id: its partition; None for an unpartitioned asset.
         tags: data version and provenance.
         metadata: what the UI shows.
+        planned: it is only planned: in progress now, failed if the run fails without it.
     """
 
     key: dg.AssetKey
     case_id: str | None
-    tags: Mapping[str, str]
-    metadata: Mapping[str, Any]
+    tags: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    planned: bool = False
 
 
 EntryOf = Callable[[AssetEvent], EventLogEntry]
@@ -81,10 +83,11 @@ def _template(example: AssetEvent, entry_of: EntryOf) -> Serializer:
         None if example.case_id is None else _mark(str, next(marks)),
         {name: _mark(str, next(marks)) for name in example.tags},
         {name: _mark(type(value), next(marks)) for name, value in example.metadata.items()},
+        example.planned,
     )
     literals = [json.dumps(value) for value in _values(marked)]
     text = _minified(serialize_value(entry_of(marked)))
-    places = re.split("(" + "|".join(map(re.escape, literals)) + ")", text)
+    places = re.split(f"({'|'.join(map(re.escape, literals))})", text) if literals else [text]
     pieces, order = places[::2], [literals.index(literal) for literal in places[1::2]]
 
     def fill(event: AssetEvent) -> str:
@@ -100,7 +103,7 @@ def _template(example: AssetEvent, entry_of: EntryOf) -> Serializer:
 def _shape(event: AssetEvent) -> Any:
     """What must be equal for events to share a text with marks."""
     kinds = tuple((name, type(value)) for name, value in event.metadata.items())
-    return event.case_id is None, tuple(event.tags), kinds
+    return event.planned, event.case_id is None, tuple(event.tags), kinds
 
 
 def _values(event: AssetEvent) -> list[Any]:

@@ -16,6 +16,7 @@ from rag_assets.cli.output import show, width
 @click.command(
     "check",
     cls=ExampleCommand,
+    short_help="Validate everything, run nothing.",
     examples=["rag-assets check", "rag-assets check --policy strict.yaml"],
 )
 @config_option

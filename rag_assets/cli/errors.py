@@ -127,8 +127,11 @@ def _write_traceback(text: str, config: Path | None) -> Path:
     from datetime import UTC, datetime
     from tempfile import gettempdir
 
-    folder = state_folder(config.parent) / "errors" if config else Path(gettempdir())
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{'' if config else 'rag-assets-'}{datetime.now(UTC):%Y-%m-%dT%H-%M-%S.%f}.txt"
+    name = f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%S.%f}.txt"
+    if config is None:
+        path = Path(gettempdir()) / f"rag-assets-{name}"
+    else:
+        path = state_folder(config.parent) / "errors" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8", errors="backslashreplace")
     return path

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -34,7 +36,7 @@ class ExampleCommand(click.Command):
         sections: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
-            if record is not None:
+            if record is not None and isinstance(parameter, click.Option):
                 section = getattr(parameter, "section", "Options")
                 sections.setdefault(section, []).append(record)
         sections["Options"] = sections.pop("Options", [])
@@ -44,13 +46,27 @@ class ExampleCommand(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples."""
-        with formatter.section("Examples"):
-            for example in self.examples:
-                formatter.write(f"{'':{formatter.current_indent}}{example}\n")
+        _write_examples(formatter, self.examples)
+
+
+def _write_examples(formatter: click.HelpFormatter, examples: Sequence[str]) -> None:
+    with formatter.section("Examples"):
+        for example in examples:
+            formatter.write(f"{'':{formatter.current_indent}}{example}\n")
 
 
 class Program(click.Group):
     """The group of all commands: every way to end it has its exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order in which they are first used, which is that of their declaration."""
+        return list(self.commands)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the first example of each command."""
+        commands = (self.commands[name] for name in self.list_commands(ctx))
+        examples = (one.examples for one in commands if isinstance(one, ExampleCommand))
+        _write_examples(formatter, [first for first, *_ in examples])
 
     def main(  # type: ignore[override]
         self, args: Sequence[str] | None = None, **extra: Any
@@ -59,22 +75,16 @@ class Program(click.Group):
 
         Args:
             args: the arguments; None for those of the process.
-            extra: as for click; with `standalone_mode=False` nothing is caught.
+            extra: as for click.
         """
         invocation = Invocation(list(sys.argv[1:] if args is None else args))
-        extra.setdefault("prog_name", "rag-assets")
-        extra.setdefault("obj", invocation)
-        if not extra.pop("standalone_mode", True):
-            return super().main(invocation.arguments, standalone_mode=False, **extra)
+        extra |= {"prog_name": "rag-assets", "obj": invocation, "standalone_mode": False}
         for stream in (sys.stdout, sys.stderr):
-            # What the encoding of the terminal lacks is escaped instead of ending the command.
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-        run = super().main
-        sys.exit(
-            exit_code_of(
-                lambda: run(invocation.arguments, standalone_mode=False, **extra), invocation
-            )
-        )
+            if isinstance(stream, TextIOWrapper):
+                # What the encoding of the terminal lacks is escaped and does not end the command.
+                stream.reconfigure(errors="backslashreplace")
+        command = partial(super().main, invocation.arguments, **extra)
+        sys.exit(exit_code_of(command, invocation))
 
 
 def option(*names: str, section: str, **settings: Any) -> Callable[[F], F]:

@@ -26,10 +26,11 @@ _NOT_COPIED = shutil.ignore_patterns("__pycache__", "*.pyc", STATE_FOLDER)
 @click.command(
     "init",
     cls=ExampleCommand,
+    short_help="Start a project.",
     examples=[
-        "rag-assets init my-rag",
-        "rag-assets init --example list",
         "rag-assets init --example support_rag my-rag",
+        "rag-assets init --example list",
+        "rag-assets init my-rag",
     ],
 )
 @click.argument("folder", metavar="DIR", required=False, type=click.Path(path_type=Path))

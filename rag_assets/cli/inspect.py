@@ -18,6 +18,7 @@ from rag_assets.store.reader import Reader
 @click.command(
     "inspect",
     cls=ExampleCommand,
+    short_help="Show a run or one of its cases.",
     examples=[
         "rag-assets inspect latest",
         "rag-assets inspect latest~1 --failures",

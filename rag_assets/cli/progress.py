@@ -8,9 +8,9 @@ from types import TracebackType
 from typing import Self
 
 from rag_assets.cli.output import note, show_json
+from rag_assets.evaluation.wording import counted
 from rag_assets.evaluation.words import Stage
 from rag_assets.reports.layout import printable
-from rag_assets.reports.wording import counted
 from rag_assets.systems.calls import Failure
 
 # Taking the cases from the dataset is no work that anybody waits for.
@@ -33,6 +33,10 @@ class PlainProgress:
         trace: TracebackType | None,
     ) -> None:
         """Nothing is left to do."""
+
+    def waiting(self, run_id: str, holder: str) -> None:
+        """Say for whom: one run of a project goes on at a time."""
+        self._tell(f"waiting for {run_id} ({holder}) to end …")
 
     def stage_started(self, stage: Stage, cases: int) -> None:
         """Say so."""

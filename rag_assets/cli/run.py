@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 @click.command(
     "run",
     cls=ExampleCommand,
+    short_help="Execute, measure and decide.",
     examples=[
         "rag-assets run",
         "rag-assets run --cases 'refund_*' --slices",
@@ -108,7 +109,8 @@ def _execute(
     with project.store.reading() as reader:
         row = reader.run(run_id)
         if row is None or row.state == "RUNNING":
-            raise RagAssetsError(f"The Dagster run of {run_id} ended before the run itself did.")
+            # A signal between two stages: no stage was there to record it.
+            raise KeyboardInterrupt
         return run_view(reader, row), reader.run_judgments(run_id) if as_json else []
 
 

@@ -17,6 +17,7 @@ from rag_assets.reports.run_list import run_list
 @click.command(
     "runs",
     cls=ExampleCommand,
+    short_help="List this project's runs.",
     examples=["rag-assets runs", "rag-assets runs --limit 5 --json"],
 )
 @config_option

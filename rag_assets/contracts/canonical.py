@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from typing import Any
 
 MAX_DEPTH = 250
@@ -63,10 +64,13 @@ _ENCODER = json.JSONEncoder(
 )
 
 
+_HOLDERS = (dict, list, tuple)
+
+
 def _needs_a_look(value: Any) -> bool:
     """What the encoder lets pass: keys like 1 or None, which it turns into text, and any depth."""
     layer = [value]
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(MAX_DEPTH):
         below: list[Any] = []
         for item in layer:
             if isinstance(item, dict):
@@ -81,45 +85,49 @@ def _needs_a_look(value: Any) -> bool:
     return True
 
 
-_HOLDERS = (dict, list, tuple)
-
-
 def _explain(value: Any) -> NotJsonError:
     return _find(value, "", MAX_DEPTH) or NotJsonError("", "cannot be written as JSON")
 
 
 def _find(value: Any, path: str, levels: int) -> NotJsonError | None:
     """The first thing in a value that JSON cannot hold, at most so many levels deep."""
-    if isinstance(value, _HOLDERS) and levels == 0:
+    if not isinstance(value, _HOLDERS):
+        problem = _scalar_problem(value)
+        return None if problem is None else NotJsonError(path, problem)
+    if levels == 0:
         return NotJsonError("", f"is nested deeper than {MAX_DEPTH} levels, or contains itself")
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if not isinstance(key, str):
-                return NotJsonError(path, f"has the key {key!r}, and JSON keys are strings")
-            inside = f"{path}.{key}" if path else key
-            found = _find(key, path, levels) or _find(item, inside, levels - 1)
-            if found is not None:
-                return found
-        return None
-    if isinstance(value, (list, tuple)):
-        for index, item in enumerate(value):
-            found = _find(item, f"{path}.{index}" if path else str(index), levels - 1)
-            if found is not None:
-                return found
-        return None
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        problem = _key_problem(key) if isinstance(value, dict) else None
+        if problem is not None:
+            return NotJsonError(path, problem)
+        found = _find(item, f"{path}.{key}" if path else str(key), levels - 1)
+        if found is not None:
+            return found
+    return None
+
+
+def _key_problem(key: Any) -> str | None:
+    if isinstance(key, str):
+        return _scalar_problem(key)
+    return f"has the key {key!r}, and JSON keys are strings"
+
+
+def _scalar_problem(value: Any) -> str | None:
     if isinstance(value, str):
         try:
             value.encode("utf-8")
         except UnicodeEncodeError:
-            return NotJsonError(path, "holds half of a surrogate pair, which UTF-8 cannot write")
+            return "holds half of a surrogate pair, which UTF-8 cannot write"
         return None
-    if value is None or isinstance(value, (bool, int)):
+    if isinstance(value, int):
+        try:
+            str(value)
+        except ValueError:
+            return "is a whole number of too many digits"
         return None
     if isinstance(value, float):
-        if value != value or value in (float("inf"), float("-inf")):
-            return NotJsonError(path, f"is {value}, and JSON has no such number")
-        return None
-    return NotJsonError(path, f"is a {_type_name(value)}, which JSON cannot hold")
+        return None if math.isfinite(value) else f"is {value}, and JSON has no such number"
+    return None if value is None else f"is a {_type_name(value)}, which JSON cannot hold"
 
 
 def _type_name(value: Any) -> str:

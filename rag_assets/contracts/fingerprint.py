@@ -5,9 +5,11 @@ import of the project that it leads to, so that an edit elsewhere leaves it as i
 packages are not in it. What only shows while the program runs (`getattr` with a computed name,
 star imports, `exec`) takes the whole module or class concerned, and the digest says so.
 
-Limits: docstrings and most annotations are no code here, even where a library reads them; a
-function that a data structure got from another module is followed only where the code names it;
-code that is loaded from data belongs into `system.code_paths`.
+Limits. Docstrings, and annotations of functions without a decorator that may read them, are no
+code here, even where a library turns them into a prompt. What another module does to a name after
+it was made (`helpers.TABLE.update()` in a function, a plug-in that registers itself there) is
+followed only where the reached code mentions it. Code that is loaded from data belongs into
+`system.code_paths`.
 """
 
 from __future__ import annotations

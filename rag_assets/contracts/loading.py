@@ -83,7 +83,9 @@ def user_frames(error: BaseException, root: Path) -> str:
     parts = [traceback.TracebackException.from_exception(error)]
     for part in parts:  # grows on the way
         mine = [frame for frame in part.stack if _is_users(frame.filename, root)]
-        part.stack = traceback.StackSummary.from_list(mine or list(part.stack[-1:]))
+        # A syntax error says itself where it is.
+        last = [] if getattr(part, "filename", None) else list(part.stack[-1:])
+        part.stack = traceback.StackSummary.from_list(mine or last)
         if part.__cause__ is None:
             part.__suppress_context__ = True
         else:

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rag_assets.contracts.errors import InputError
+from rag_assets.contracts.paths import cited_value
 from rag_assets.evaluation.views import JudgmentView, RunView
 from rag_assets.evaluation.words import CASE_STAGES
 from rag_assets.store import CaseStage, StageResult
@@ -226,6 +227,4 @@ def _citations(output: Any, view: RunView) -> Any:
     if path is None or output is None:
         return None
     # The evaluators that this lives among take long to import, and only this report needs it.
-    from rag_assets.evaluation.judging import cited_value
-
     return cited_value(output, path).get("value")

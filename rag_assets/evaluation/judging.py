@@ -12,11 +12,11 @@ from rag_assets.contracts.artifacts import Citations, Context, Retrieval
 from rag_assets.contracts.canonical import canonical_json, digest
 from rag_assets.contracts.cases import Case
 from rag_assets.contracts.identities import judgment_key
+from rag_assets.contracts.paths import cited_value
 from rag_assets.evaluation.memo import CHUNK, case_stage_row
 from rag_assets.evaluation.session import NOT_EXECUTED, CaseResult, Session
 from rag_assets.evaluation.words import Stage
 from rag_assets.evaluators import Absent, Evaluator, Evidence, Outcome, judge
-from rag_assets.evaluators.answer import NOTHING, value_at
 from rag_assets.evaluators.base import Part
 from rag_assets.store import CaseStage, Judgment, RunJudgment
 from rag_assets.store.reader import Reader
@@ -85,6 +85,7 @@ def judge_cases(session: Session, *, execute: bool) -> None:
             writer.add(stages)
             writer.put_heads(session.head_changes)
         session.head_changes.clear()
+        session.projector.committed("judgments", [case.id for case in chunk_cases])
         session.observer.advanced("judgments", len(chunk_cases))
     session.observer.stage_finished("judgments")
 
@@ -178,12 +179,6 @@ def _read_digest(session: Session, chunk: _Chunk, case: Case, part: Part) -> str
         path = session.project.system.citations_path
         return digest(cited_value(json.loads(chunk.payloads[found]), path))
     return found
-
-
-def cited_value(output: Any, path: str | None) -> dict[str, Any]:
-    """What stands at the citations path: {} when nothing does, else {"value": …}."""
-    value = NOTHING if path is None else value_at(output, path)
-    return {} if value is NOTHING else {"value": value}
 
 
 def read_citations(output: Any, path: str | None) -> Citations | Absent:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -10,11 +11,14 @@ from typing import Any
 
 from rag_assets.contracts.canonical import canonical_json
 from rag_assets.evaluation.concluding import Conclusion, failure_groups
-from rag_assets.evaluation.owner import is_alive, this_process
+from rag_assets.evaluation.owner import describe, is_alive, this_process
 from rag_assets.evaluation.project import Project
 from rag_assets.evaluation.session import Session
 from rag_assets.evaluation.words import RunState
-from rag_assets.store import RunRow, Store
+from rag_assets.store import RunRow
+from rag_assets.store.writer import Writer
+
+_LOOK_AGAIN_S = 0.25
 
 
 def new_run_id() -> str:
@@ -30,36 +34,50 @@ def now() -> str:
 
 
 def start_run(
-    session: Session, *, origin: str, dagster_run_id: str | None, selection: Sequence[str] | None
+    session: Session, *, dagster_run_id: str | None, selection: Sequence[str] | None
 ) -> None:
-    """Put a run on record, and mark the runs of this store whose process has died.
+    """Put a run on record, once no other run of the same project is going on.
+
+    Runs whose process has died are marked on the way. Looking and starting is one transaction of
+    the store, which has one writer at a time, so that two runs never start together.
 
     Args:
         session: the run that starts.
-        origin: `run` for an evaluation, `materialize` for single assets from the Dagster UI.
         dagster_run_id: the Dagster run that executes it.
         selection: the case ids that it is restricted to; None for all.
     """
-    mark_dead_runs(session.store)
-    row = RunRow(
-        id=session.run_id,
-        created_at=now(),
-        finished_at=None,
-        project=session.project.config.project,
-        origin=origin,
-        parent=None,
-        dagster_run_id=dagster_run_id,
-        state="RUNNING",
-        completeness=None,
-        gate=None,
-        exit_code=None,
-        owner=this_process(),
-        error=None,
-        record=canonical_json(frozen_record(session.project, selection, session.use_cache)),
-        summary=None,
-    )
-    with session.store.writing() as writer:
-        writer.add_run(row)
+    project = session.project.config.project
+    record = canonical_json(frozen_record(session.project, selection, session.use_cache))
+    told = None
+    while True:
+        with session.store.writing() as writer:
+            mark_dead_runs(writer)
+            going_on = [row for row in writer.reader.running() if row.project == project]
+            if not going_on:
+                writer.add_run(
+                    RunRow(
+                        id=session.run_id,
+                        created_at=now(),
+                        finished_at=None,
+                        project=project,
+                        origin="run" if session.is_evaluation else "materialize",
+                        parent=None,
+                        dagster_run_id=dagster_run_id,
+                        state="RUNNING",
+                        completeness=None,
+                        gate=None,
+                        exit_code=None,
+                        owner=this_process(),
+                        error=None,
+                        record=record,
+                        summary=None,
+                    )
+                )
+                return
+        if told != going_on[0].id:
+            told = going_on[0].id
+            session.observer.waiting(told, describe(going_on[0].owner))
+        time.sleep(_LOOK_AGAIN_S)
 
 
 def end_run(
@@ -90,7 +108,7 @@ def end_run(
             "exit_code": conclusion.exit_code,
         }
         summary |= conclusion.summary()
-    elif state != "DECIDED":
+    elif state != "DECIDED" and session.is_evaluation:
         columns["completeness"] = "PARTIAL"
     columns["summary"] = canonical_json(summary)
     with session.store.writing() as writer:
@@ -101,20 +119,17 @@ def end_run(
     session.head_changes.clear()
 
 
-def mark_dead_runs(store: Store) -> None:
+def mark_dead_runs(writer: Writer) -> None:
     """Mark runs INTERRUPTED whose process is gone."""
-    with store.reading() as reader:
-        dead = [row for row in reader.running() if not is_alive(row.owner)]
-    if dead:
-        with store.writing() as writer:
-            for row in dead:
-                writer.update_run(
-                    row.id,
-                    state="INTERRUPTED",
-                    completeness="PARTIAL",
-                    finished_at=now(),
-                    error="its process ended before the run did",
-                )
+    for row in writer.reader.running():
+        if not is_alive(row.owner):
+            writer.update_run(
+                row.id,
+                state="INTERRUPTED",
+                completeness="PARTIAL" if row.origin == "run" else None,
+                finished_at=now(),
+                error="its process ended before the run did",
+            )
 
 
 def frozen_record(

@@ -88,6 +88,7 @@ class Batch:
     """Results on their way to the store: committed by number or by age, whichever comes first."""
 
     session: Session
+    stage: Stage
     kind: str
     artifacts: dict[str, str] = field(default_factory=dict)
     results: list[StageResult] = field(default_factory=list)
@@ -109,6 +110,8 @@ class Batch:
                 writer.put_heads(self.session.head_changes)
             self.session.pending_results.clear()
             self.session.head_changes.clear()
+        if self.rows:
+            self.session.projector.committed(self.stage, [row.case_id for row in self.rows])
         self.artifacts, self.results, self.rows = {}, [], []
         self.since = time.monotonic()
 
@@ -121,7 +124,7 @@ class _StageRun:
         self.recipe = recipe
         self.execute = execute
         self.results: dict[str, CaseResult] = {}
-        self.batch = Batch(session, recipe.kind)
+        self.batch = Batch(session, recipe.stage, recipe.kind)
         self.malformed: list[Problem] = []
         self._works: dict[str, Work] = {}
         self._leaders: dict[str, str] = {}
@@ -135,6 +138,9 @@ class _StageRun:
             with self.session.store.reading() as reader:
                 works = list(self.recipe.prepare(self.session, reader, ready))
                 known = self._known(reader, works)
+            if self.execute:
+                starting = [work.case.id for work in works if work.identity not in known]
+                self.session.projector.starting(self.recipe.stage, starting)
             for work in works:
                 call = self._conclude_or_call(work, known)
                 if call is not None:

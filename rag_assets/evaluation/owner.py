@@ -14,6 +14,13 @@ def this_process() -> str:
     return json.dumps({"host": socket.gethostname(), "pid": pid, "started": _started(pid)})
 
 
+def describe(owner: str) -> str:
+    """The process as a person looks for it."""
+    described = json.loads(owner)
+    place = "" if described["host"] == socket.gethostname() else f" on {described['host']}"
+    return f"process {described['pid']}{place}"
+
+
 def is_alive(owner: str) -> bool:
     """Whether the process that an owner text describes is running.
 

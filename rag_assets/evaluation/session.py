@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, Protocol
 
 from rag_assets.contracts.cases import Case
@@ -46,6 +47,9 @@ class CaseResult:
 class Observer(Protocol):
     """Who is told how a run goes on."""
 
+    def waiting(self, run_id: str, holder: str) -> None:
+        """The run waits until another run of the project has ended."""
+
     def stage_started(self, stage: Stage, cases: int) -> None:
         """A stage begins with so many cases."""
 
@@ -62,6 +66,9 @@ class Observer(Protocol):
 class Silent:
     """An observer that tells nobody."""
 
+    def waiting(self, run_id: str, holder: str) -> None:
+        """Nothing."""
+
     def stage_started(self, stage: Stage, cases: int) -> None:
         """Nothing."""
 
@@ -72,6 +79,26 @@ class Silent:
         """Nothing."""
 
     def stage_finished(self, stage: Stage) -> None:
+        """Nothing."""
+
+
+class Projector(Protocol):
+    """Who shows elsewhere what the store holds."""
+
+    def starting(self, stage: Stage, case_ids: Sequence[str]) -> None:
+        """Cases of a stage are about to be executed."""
+
+    def committed(self, stage: Stage, case_ids: Sequence[str]) -> None:
+        """Results of a stage are in the store."""
+
+
+class Unprojected:
+    """A projector that shows nothing."""
+
+    def starting(self, stage: Stage, case_ids: Sequence[str]) -> None:
+        """Nothing."""
+
+    def committed(self, stage: Stage, case_ids: Sequence[str]) -> None:
         """Nothing."""
 
 
@@ -93,6 +120,7 @@ class Session:
     Attributes:
         run_id: the run's id.
         cases: the cases of this run, in the order of the dataset.
+        is_evaluation: it goes through all stages; False for single assets from the Dagster UI.
         use_cache: False reads no memoized result (they are written all the same).
         results: stage → case id → result, for the stages that have been gone through.
         outcomes: criterion → outcome of each case, parallel to `cases`.
@@ -107,8 +135,10 @@ class Session:
     project: Project
     run_id: str
     cases: Sequence[Case]
+    is_evaluation: bool = True
     use_cache: bool = True
     observer: Observer = field(default_factory=Silent)
+    projector: Projector = field(default_factory=Unprojected)
     results: dict[Stage, dict[str, CaseResult]] = field(default_factory=dict)
     outcomes: dict[str, list[Outcome]] = field(default_factory=dict)
     judged: dict[str, Outcome] = field(default_factory=dict)
@@ -157,12 +187,30 @@ class Session:
 
     def payloads(self, reader: Reader, digests: Iterable[str]) -> Mapping[str, str]:
         """Payloads by digest: those at hand, and the others from the store."""
+        found, absent = self._at_hand(digests)
+        return {**found, **reader.payloads(absent)} if absent else found
+
+    def payloads_of(self, digests: Iterable[str]) -> Mapping[str, str]:
+        """Payloads by digest; the store is opened only for what is not at hand."""
+        found, absent = self._at_hand(digests)
+        if not absent:
+            return found
+        with self.store.reading() as reader:
+            return {**found, **reader.payloads(absent)}
+
+    def _at_hand(self, digests: Iterable[str]) -> tuple[dict[str, str], list[str]]:
         wanted = dict.fromkeys(digests)
         found = {digest: self._payloads[digest] for digest in wanted if digest in self._payloads}
-        absent = [digest for digest in wanted if digest not in found]
-        if absent:
-            found.update(reader.payloads(absent))
-        return found
+        return found, [digest for digest in wanted if digest not in found]
+
+    def outcomes_of(self, case_id: str) -> dict[str, Outcome]:
+        """Criterion → outcome of one judged case."""
+        place = self._places[case_id]
+        return {criterion: outcomes[place] for criterion, outcomes in self.outcomes.items()}
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {case.id: place for place, case in enumerate(self.cases)}
 
     def failures(self) -> list[tuple[Stage, str, Failure]]:
         """(stage, case id, failure) where a stage itself failed, in the order of the run."""

@@ -23,16 +23,15 @@ from rag_assets.store.reader import Reader
 
 def take_cases(session: Session) -> None:
     """The first stage: put the cases of the run on record."""
-    batch = Batch(session, "case/v1")
+    batch = Batch(session, "cases", "case/v1")
     session.observer.stage_started("cases", len(session.cases))
-    results: dict[str, CaseResult] = {}
+    results = session.results["cases"] = {}
     for case in session.cases:
         results[case.id] = CaseResult("hit", case.digest, case.digest)
         batch.artifacts[case.digest] = canonical_json(case_record(case))
         batch.rows.append(case_stage_row(session, case, "cases", results[case.id]))
         batch.flush_if_due()
     batch.flush()
-    session.results["cases"] = results
     session.observer.advanced("cases", len(session.cases))
     session.observer.stage_finished("cases")
 

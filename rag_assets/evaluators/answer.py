@@ -6,16 +6,14 @@ import re
 import unicodedata
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
 from rag_assets.contracts.canonical import canonical_json
 from rag_assets.contracts.cases import Case
+from rag_assets.contracts.paths import NOTHING, value_at
 from rag_assets.evaluators.base import Evaluator, Evidence, Outcome, Parameters
-
-NOTHING: Final[Any] = object()
-"""Stands for a value that is not there, which null is not."""
 
 JSON_TEXT = "a value that is not a string counts as its JSON text"
 
@@ -223,20 +221,6 @@ class Regex(OutputCheck):
         """Pass or fail by `pass_if`."""
         found = value is not None and bool(re.search(self.parameters.pattern, as_text(value)))
         return Outcome.verdict(found == (self.parameters.pass_if == "match"))
-
-
-def value_at(value: Any, path: str | None) -> Any:
-    """The value at a dotted path (objects by key, lists by index from 0), or `NOTHING`."""
-    for name in path.split(".") if path else ():
-        if isinstance(value, dict) and name in value:
-            value = value[name]
-        elif isinstance(value, list) and name.isascii() and name.isdigit():
-            if int(name) >= len(value):
-                return NOTHING
-            value = value[int(name)]
-        else:
-            return NOTHING
-    return value
 
 
 def as_text(value: Any) -> str:

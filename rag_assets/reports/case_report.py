@@ -7,10 +7,10 @@ from typing import Any
 
 from rag_assets.evaluation.case_view import CandidateView, CaseView, StageView
 from rag_assets.evaluation.views import JudgmentView
+from rag_assets.evaluation.wording import counted, value_text
 from rag_assets.reports.layout import INDENT, Cell, Line, block, blocks, grid, heading, line, rows
-from rag_assets.reports.wording import counted, value_text
 
-NOTHING = "–"
+NOTHING = "-"
 _STATE_STYLES = {"OK": "green", "ERROR": "bold red", "TIMEOUT": "bold red"}
 _CASE_PARTS = {
     "input": "Input",

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from rag_assets.evaluation.failures import FailedCase
 from rag_assets.evaluation.views import JudgmentView, RunView
+from rag_assets.evaluation.wording import counted, cut, plain_number, value_text
 from rag_assets.reports.layout import INDENT, Cell, Line, blocks, line
-from rag_assets.reports.wording import counted, cut, plain_number, value_text
 
 _OUTPUT_SHOWN = 160
 
@@ -25,7 +25,7 @@ def failure_list(
     """
     head = f"{len(failed)} of {counted(view.cases, 'case')} failed, errored or stayed unfinished"
     more = len(failed) - limit
-    last = [line(f"… and {counted(more, 'case')} more (--limit {len(failed)})")] if more > 0 else []
+    last = [line(f"… and {more} more (--limit {len(failed)})")] if more > 0 else []
     if failed:
         example = failed[0].case_id
         last.append(line(f"Next: rag-assets inspect {reference} --case {example}"))

@@ -158,7 +158,8 @@ def grid(
 
 def text_width(text: str) -> int:
     """Columns that a text takes on a terminal."""
-    if text.isascii():
+    # What stands before the combining characters is one column wide each.
+    if all(char < "\u0300" for char in text):
         return len(text)
     from rich.cells import cell_len
 

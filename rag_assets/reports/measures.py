@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rag_assets.evaluation.views import DecisionView, Measure, MetricView, RunView
-from rag_assets.reports.layout import INDENT, Cell, Line, line, rows
-from rag_assets.reports.wording import (
+from rag_assets.evaluation.wording import (
     NO_POLICY,
     counted,
     decided_interval_text,
@@ -18,6 +17,7 @@ from rag_assets.reports.wording import (
     reasons_text,
     rule_words,
 )
+from rag_assets.reports.layout import INDENT, Cell, Line, line, rows
 
 STATE_STYLES = {
     "PASS": "green",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from rag_assets.evaluation.views import RunView
+from rag_assets.evaluation.wording import NO_RUN_RULE, cases_text, time_text
 from rag_assets.reports.layout import Line, block, blocks, line
 from rag_assets.reports.measures import (
     decision_rows,
@@ -13,7 +14,6 @@ from rag_assets.reports.measures import (
     metric_rows,
     run_heading,
 )
-from rag_assets.reports.wording import NO_RUN_RULE, cases_text, time_text
 
 
 def run_detail(view: RunView, reference: str, width: int | None) -> list[Line]:

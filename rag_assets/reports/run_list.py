@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from rag_assets.evaluation.listing import ListedRun
 from rag_assets.evaluation.references import NO_RUN
+from rag_assets.evaluation.wording import time_text
 from rag_assets.reports.layout import INDENT, Cell, Line, line, packed, rows
 from rag_assets.reports.measures import STATE_STYLES, run_state_cell, state_cell
-from rag_assets.reports.wording import time_text
 
 
 def run_list(runs: Sequence[ListedRun], width: int | None) -> list[Line]:

@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 from rag_assets.evaluation.views import RunView
+from rag_assets.evaluation.wording import (
+    NO_RUN_RULE,
+    cache_line,
+    cases_text,
+    counted,
+    reasons_text,
+    speaks_for,
+    stages_line,
+)
 from rag_assets.reports.layout import Line, blocks, line
 from rag_assets.reports.measures import (
     decision_rows,
@@ -12,15 +21,6 @@ from rag_assets.reports.measures import (
     run_heading,
 )
 from rag_assets.reports.slices import slice_table
-from rag_assets.reports.wording import (
-    NO_RUN_RULE,
-    cache_line,
-    cases_text,
-    counted,
-    reasons_text,
-    speaks_for,
-    stages_line,
-)
 
 _AGAIN = "What has finished is kept in the cache; to continue: rag-assets run"
 
@@ -57,8 +57,9 @@ def notes(view: RunView) -> list[str]:
         found.append(NO_RUN_RULE)
     skipped = view.summary.get("skipped_rules", 0)
     if skipped:
-        verb = "decides" if skipped == 1 else "decide"
-        found.append(f"{counted(skipped, 'rule')} skipped: {verb} on comparisons, not on one run.")
+        decides = "it decides" if skipped == 1 else "they decide"
+        rules = counted(skipped, "rule")
+        found.append(f"{rules} skipped: {decides} on comparisons, not on one run.")
     for metric in view.metrics:
         if metric.measure.missing:
             reasons = reasons_text(metric.missing_reasons)

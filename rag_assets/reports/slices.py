@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from rag_assets.evaluation.views import MetricView, RunView
-from rag_assets.reports.layout import Cell, Line, blocks, grid, line
-from rag_assets.reports.wording import (
+from rag_assets.evaluation.wording import (
     TOO_FEW,
     counted,
     estimate_text,
     interval_text,
     number_format,
 )
+from rag_assets.reports.layout import Cell, Line, blocks, grid, line
 
 _MARK_STYLES = {"worse": "red", "better": "green"}
 _Row = dict[str, MetricView]
@@ -75,16 +75,12 @@ def _cell(metric: MetricView | None) -> Cell:
     style = ""
     if facts.mark in _MARK_STYLES:
         style = _MARK_STYLES[facts.mark]
-        parts.append(f"{facts.mark} (p {_p_text(facts.p_adjusted)})")
+        parts.append(f"{facts.mark} (p {facts.p_adjusted:.2g})")
     return Cell(" ".join(parts), style)
-
-
-def _p_text(p_adjusted: float | None) -> str:
-    return "none" if p_adjusted is None else f"{p_adjusted:.4f}"
 
 
 def _support(row: _Row) -> str:
     """Number of cases that support a row; a range where the metrics differ."""
     counts = [metric.slice.support for metric in row.values() if metric.slice is not None]
     low, high = min(counts), max(counts)
-    return str(low) if low == high else f"{low}–{high}"
+    return str(low) if low == high else f"{low}-{high}"

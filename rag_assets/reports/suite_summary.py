@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from rag_assets.contracts.policy import Policy
 from rag_assets.evaluation.attainable import Attainable
 from rag_assets.evaluation.project import Project
-from rag_assets.reports.layout import INDENT, Cell, Line, block, blocks, heading, line, rows
-from rag_assets.reports.wording import counted, interval_text, plain_number, rule_words
+from rag_assets.evaluation.wording import counted, interval_text, plain_number, rule_words
+from rag_assets.reports.layout import INDENT, Cell, Line, block, blocks, heading, line, packed, rows
 from rag_assets.statistics.display import RATE
+
+_NAMES = 9
 
 
 def suite_summary(
@@ -62,11 +64,10 @@ def _takes(one: Attainable) -> str:
     else:
         best = one.cases if one.rule.kind == "min" else 0
         bounds = interval_text(RATE, one.best.lower, one.best.upper)
-        text = f"cannot PASS: even {best} of {one.cases} has the interval {bounds}"
+        text = f"cannot PASS: even {best} of {one.cases} shows {bounds}"
     if one.needed is None:
-        return f"{text}, and no number of cases is enough"
-    result = "that all pass" if one.rule.kind == "min" else "that all fail"
-    return f"{text}; it takes at least {counted(one.needed, 'case')} {result}"
+        return f"{text}; no number of cases is enough"
+    return f"{text}; {counted(one.needed, 'case')} or more are needed"
 
 
 def _suite(project: Project, width: int | None) -> list[Line]:
@@ -80,15 +81,21 @@ def _suite(project: Project, width: int | None) -> list[Line]:
     }
     told = [f"{name} {value}" for name, value in settings.items() if value is not None]
     cases = counted(len(project.dataset.cases), "case")
-    table = [
-        ("project", config.project),
-        ("dataset", f"{cases} in {config.dataset.name} (suite: {config.suite})"),
-        ("system", ", ".join([system.name, *told])),
-    ]
+    facts = {
+        "project": [config.project],
+        "dataset": [f"{cases} in {config.dataset.name}", f"suite: {config.suite}"],
+        "system": [system.name, *told],
+    }
     if config.slices:
-        support = f"support from {counted(config.min_slice_support, 'case')}"
-        table.append(("slices", f"{', '.join(config.slices)} ({support})"))
-    return rows(table, width)
+        support = f"(support from {counted(config.min_slice_support, 'case')})"
+        facts["slices"] = [*config.slices, support]
+    return [found for name, texts in facts.items() for found in _fact(name, texts, width)]
+
+
+def _fact(name: str, texts: Sequence[str], width: int | None) -> list[Line]:
+    """A name with what belongs to it, over as many lines as needed."""
+    first, *rest = packed([Cell(text) for text in texts], width, _NAMES)
+    return [line(Cell(f"{name:<{_NAMES}}", "dim"), *first.cells), *rest]
 
 
 def _evaluators(project: Project, width: int | None) -> list[Line]:

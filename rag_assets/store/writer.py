@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from rag_assets.store.reader import Reader
 from rag_assets.store.records import (
     CaseStage,
     Decision,
@@ -41,6 +42,11 @@ class Writer:
 
     def __init__(self, connection: DuckDBPyConnection) -> None:
         self._connection = connection
+
+    @property
+    def reader(self) -> Reader:
+        """Reads inside the same transaction."""
+        return Reader(self._connection)
 
     def add_run(self, run: RunRow) -> None:
         """Record a new run."""

@@ -240,7 +240,7 @@ def _index_version(
         report("rag.index_version", f"{declared.callable} raised.\n{user_frames(error, root)}")
         return None
     if not isinstance(value, str):
-        kind = type(value).__name__
-        report("rag.index_version", f"{declared.callable} must return a string, got a {kind}.")
+        what = f"{declared.callable} must return a string, got {shown(value)}."
+        report("rag.index_version", what)
         return None
     return value

@@ -10,6 +10,11 @@ from rag_assets.contracts.code.mentions import Scan, scan
 from rag_assets.contracts.code.paths import SELF, Base, Import, path_of
 from rag_assets.contracts.code.text import code_text
 
+_MAKE_NAMES = ("calls exec", "calls globals")
+"""What may make names of a module that stand nowhere in its text."""
+
+_NEVER_TRUE = ("__name__ == '__main__'", "TYPE_CHECKING", "typing.TYPE_CHECKING")
+
 
 class Statement:
     """One statement of a module's top level or of a class body."""
@@ -38,8 +43,9 @@ class Statement:
 
     @cached_property
     def members(self) -> Body:
-        """The body of a class statement; an empty one for other statements."""
-        return Body(self.node.body if isinstance(self.node, ast.ClassDef) else (), in_class=True)
+        """The body of a class statement."""
+        assert isinstance(self.node, ast.ClassDef)
+        return Body(self.node.body, in_class=True)
 
     @property
     def is_function(self) -> bool:
@@ -92,7 +98,7 @@ class Body:
         imports: name → what the imports of that name stand for.
         bindings: name → the statements that bind it or change what it holds, in order. A method
             of a name that is called for its effect (`TABLE.update()`, `@agent.tool`) changes it.
-        effects: statements that call something else for its effect: `setup()`.
+        effects: statements that do something that has no name: `setup()`, `exec(text)`.
     """
 
     def __init__(self, nodes: Sequence[ast.stmt], *, in_class: bool) -> None:
@@ -114,6 +120,8 @@ class Body:
     def _add_effects(self, statement: Statement) -> None:
         """File calls whose value nobody keeps under the name that they may change."""
         definition = statement.is_definition
+        if not definition and any(one.note in _MAKE_NAMES for one in statement.scan.mentions):
+            self.effects.append(statement)
         for base, has_names in statement.decorated_by() if definition else statement.scan.called:
             if has_names and base in self.bindings and base not in self.imports:
                 changed = self.bindings[str(base)]
@@ -123,6 +131,10 @@ class Body:
                 changed = self.effects
             if statement not in changed:
                 changed.append(statement)
+
+    def makers(self, name: str) -> list[Statement]:
+        """The statements behind a name, apart from plain imports."""
+        return [one for one in self.bindings.get(name, ()) if not one.is_import]
 
     @cached_property
     def writers(self) -> dict[str, list[Statement]]:
@@ -155,9 +167,5 @@ class Body:
 
 
 def _never_runs(node: ast.stmt) -> bool:
-    """Whether a statement is skipped on import: `if __name__ == "__main__"`, `if TYPE_CHECKING`."""
-    if not isinstance(node, ast.If) or node.orelse:
-        return False
-    test = node.test.left if isinstance(node.test, ast.Compare) else node.test
-    path = path_of(test)
-    return path is not None and (path.base, *path.names)[-1] in ("__name__", "TYPE_CHECKING")
+    """Whether importing skips a statement: `if __name__ == "__main__"`, `if TYPE_CHECKING`."""
+    return isinstance(node, ast.If) and not node.orelse and ast.unparse(node.test) in _NEVER_TRUE

@@ -20,17 +20,22 @@ from rag_assets.contracts.code.paths import (
     import_targets,
     literal,
     path_of,
+    reads_hints,
 )
 from rag_assets.contracts.code.scopes import How, Mention, Scope
 
+_COMPUTED_IMPORT = "imports a module by a computed name (add its files to system.code_paths)"
 _COMPUTED = {
     "getattr": "calls getattr with a computed name",
     "eval": "calls eval",
     "exec": "calls exec",
     "globals": "calls globals",
-    "import_module": "imports a module by a computed name",
-    "__import__": "imports a module by a computed name",
+    "import_module": _COMPUTED_IMPORT,
+    "__import__": _COMPUTED_IMPORT,
 }
+
+_HARMLESS = ("hasattr", "id", "isinstance")
+"""Functions that call nothing of the object that is their first argument."""
 
 _FILLERS = frozenset({"add", "append", "appendleft", "extend", "insert", "setdefault", "update"})
 """Methods that fill a container. Inside functions only calls of these count as a change:
@@ -100,6 +105,10 @@ def _visit_path(node: ast.expr, scope: Scope, how: How = "read", note: str = "")
     if path is None:
         return False
     scope.add(path.base, path.names, how, note)
+    if "__subclasses__" in path.names:
+        scope.add(UNKNOWN, (), "computed", "uses __subclasses__")
+    if (path.base, *path.names)[:2] == ("sys", "modules"):
+        scope.add(UNKNOWN, (), "computed", "uses sys.modules")
     for passed in path.passed:
         _visit(passed, scope)
     return True
@@ -170,7 +179,7 @@ def _call(node: ast.Call, scope: Scope) -> None:
             args = args[2:]
     elif callee in _COMPUTED and (plain or callee == "import_module"):
         scope.add(UNKNOWN, (), "computed", _COMPUTED[callee])
-    elif plain and callee in ("isinstance", "id") and args and isinstance(args[0], ast.Name):
+    elif plain and callee in _HARMLESS and args and isinstance(args[0], ast.Name):
         args = args[1:]
     filled = isinstance(node.func, ast.Attribute) and callee in _FILLERS and node.func.value
     if not (filled and _visit_path(filled, scope, "change")):
@@ -185,7 +194,7 @@ def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> Non
         _visit(decorator, scope)
     decorators = {path.base for d in node.decorator_list if (path := path_of(d))}
     is_method = scope.kind == "members" and "staticmethod" not in decorators
-    _parameters_and_body(node, scope, is_method, bool(node.decorator_list))
+    _parameters_and_body(node, scope, is_method, reads_hints(node))
 
 
 def _lambda(node: ast.Lambda, scope: Scope) -> None:

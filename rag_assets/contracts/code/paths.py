@@ -9,6 +9,16 @@ SELF = "<self>"
 SUPER = "<super>"
 UNKNOWN = "<unknown>"
 
+_PLAIN_DECORATORS = (
+    "abstractmethod",
+    "cached_property",
+    "classmethod",
+    "property",
+    "setter",
+    "staticmethod",
+    "system",
+)
+
 
 class Import(NamedTuple):
     """The target of an import.
@@ -67,19 +77,30 @@ def path_of(node: ast.AST) -> DottedPath | None:
 
 def _path_of_call(call: ast.Call) -> DottedPath | None:
     callee, args = called_name(call), call.args
-    if callee == "super" and isinstance(call.func, ast.Name):
+    if callee in ("import_module", "__import__") and args and (name := literal(args[0])):
+        module = name.lstrip(".")
+        passed = (call.func, *args[1:])
+        return DottedPath(Import(module, len(name) - len(module)), (), passed)
+    if not isinstance(call.func, ast.Name):
+        return None
+    if callee == "super":
         return DottedPath(SUPER, ())
     if callee == "type" and len(args) == 1:
         return path_of(args[0])
-    if callee == "getattr" and len(args) > 1 and (name := literal(args[1])) is not None:
-        path = path_of(args[0])
-        if path is None:
-            return None
-        return DottedPath(path.base, (*path.names, name), (*path.passed, *args[2:]))
-    if callee in ("import_module", "__import__") and args and (name := literal(args[0])):
-        module = name.lstrip(".")
-        return DottedPath(Import(module, len(name) - len(module)), (), tuple(args[1:]))
+    if callee in ("getattr", "hasattr") and len(args) > 1:
+        member, path = literal(args[1]), path_of(args[0])
+        if member is not None and path is not None:
+            return DottedPath(path.base, (*path.names, member), (*path.passed, *args[2:]))
     return None
+
+
+def reads_hints(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether decorators of a function may read its annotations while the program runs."""
+    for decorator in function.decorator_list:
+        path = path_of(decorator)
+        if path is None or (path.base, *path.names)[-1] not in _PLAIN_DECORATORS:
+            return True
+    return False
 
 
 def called_name(call: ast.Call) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from rag_assets.contracts.code.body import Statement
@@ -11,6 +11,7 @@ from rag_assets.contracts.code.resolve import Found, ProjectClass, Resolver, is_
 from rag_assets.contracts.code.scopes import Mention
 from rag_assets.contracts.code.source import Module, Project
 
+_AS_A_WHOLE = "uses self as a whole"
 _CONSTRUCTORS = ("__new__", "__init__", "__post_init__")
 
 
@@ -75,8 +76,7 @@ class Reach:
         """Take what makes a name of a module; reading it, also the functions that fill it."""
         where = f"{module.name}:{name}"
         if self._is_new("name", where, str(reads)):
-            statements = [s for s in module.body.bindings.get(name, ()) if not s.is_import]
-            self._take(where, statements, Place(module, where))
+            self._take(where, module.body.makers(name), Place(module, where))
             for writer in module.body.writers.get(name, ()) if reads else ():
                 for made in writer.made:
                     self.take_name(module, made)
@@ -110,8 +110,7 @@ class Reach:
             self._take_own(cls, made, this)
         if owner is None and not setters:
             self._take_unknown(this, name, where)
-        else:
-            self.take_construction(this)
+        self.take_construction(this)
 
     def take_construction(self, this: ProjectClass) -> None:
         """Take what runs when an object of a class is made."""
@@ -153,13 +152,13 @@ class Reach:
         """Take the statements that make an object under a name, without its other stages."""
         where = f"{module.name}:{name}"
         self.take_construction(this)
-        if self._is_new("building", where):
-            statements = module.body.bindings.get(name, ())
-            self._take(where, statements, Place(module, where, None, this, builds=True))
-            for statement in statements:
-                for mention in statement.scan.mentions:
-                    if mention.path[:1] == (name,) and len(mention.path) > 1:
-                        self.take_member(this, mention.path[1], where)
+        statements = module.body.makers(name)
+        self._write(where, statements)
+        for mention in (mention for one in statements for mention in one.scan.mentions):
+            if mention.path[:1] != (name,):
+                self._todo.append(((mention,), Place(module, where, None, this, builds=True)))
+            elif len(mention.path) > 1:
+                self.take_member(this, mention.path[1], where, reads=mention.how != "set")
 
     def _follow(self, mention: Mention, place: Place) -> None:
         this, name = place.this, mention.path[0] if mention.path else ""
@@ -168,9 +167,9 @@ class Reach:
         elif mention.origin in (SELF, SUPER):
             if this is not None and name:
                 above = place.owner if mention.origin == SUPER else None
-                self.take_member(this, name, place.where, above=above, reads=mention.how != "set")
+                self.take_member(this, name, place.where, above=above, reads=_reads(mention))
             elif this is not None:
-                self.take_class(this, place.where, "uses self as a whole")
+                self.take_class(this, place.where, _AS_A_WHOLE)
         elif (
             mention.origin == "class" and this and place.owner and name in place.owner.body.bindings
         ):
@@ -190,7 +189,7 @@ class Reach:
         """Take a definition that code elsewhere mentions, or the part of it that is mentioned."""
         if not found.path:
             how = "takes names by a star import" if found.star else "uses a module as a whole"
-            self.take_module(found.module, place.where, how)
+            self.take_module(found.module, found.star or place.where, how)
             return
         name, *rest = found.path
         cls = self.resolver.class_at(found.module, name)
@@ -199,7 +198,7 @@ class Reach:
             self.take_name(found.module, name, reads=mention.how in ("read", "computed"))
         elif place.this is not None and cls in self.resolver.order(place.this):
             if rest:
-                self.take_member(place.this, rest[0], place.where, reads=mention.how != "set")
+                self.take_member(place.this, rest[0], place.where)
             elif not place.builds:
                 self.take_class(cls)
         elif rest and is_exact(cls, rest[0]):
@@ -227,17 +226,14 @@ class Reach:
 
     def _take_unknown(self, this: ProjectClass, name: str, where: str) -> None:
         """Take what answers for a member that no class of the project defines."""
-        hooks = [
-            (cls, hook)
-            for cls in self.resolver.order(this)
-            for hook in ("__getattr__", "__getattribute__")
-            if hook in cls.body.bindings
-        ]
-        for cls, hook in hooks:
-            self._take_own(cls, hook, this)
-        if name == "__dict__" or not (
-            hooks or hasattr(object, name) or not self.resolver.is_closed(this)
-        ):
+        hooks = False
+        for cls in self.resolver.order(this):
+            for hook in {"__getattr__", "__getattribute__"} & cls.body.bindings.keys():
+                self._take_own(cls, hook, this)
+                hooks = True
+        if name == "__dict__":
+            self.take_class(this, where, _AS_A_WHOLE)
+        elif not hooks and not hasattr(object, name) and self.resolver.is_closed(this):
             self.take_class(this, where, f"uses self.{name}, which its class does not set")
 
     def _take_own(self, owner: ProjectClass, name: str, this: ProjectClass) -> None:
@@ -282,16 +278,23 @@ class Reach:
                 why = f"imports {found.module.name} without using the name"
                 self.take_module(found.module, module.name, why)
 
-    def _take(self, where: str, statements: Iterable[Statement], place: Place) -> None:
-        taken = list(dict.fromkeys(statements))
-        self.units[where] = "".join(statement.text for statement in taken)
-        self._todo += [(statement.scan.mentions, place) for statement in taken]
+    def _take(self, where: str, statements: Sequence[Statement], place: Place) -> None:
+        self._write(where, statements)
+        self._todo += [(statement.scan.mentions, place) for statement in statements]
+
+    def _write(self, where: str, statements: Sequence[Statement]) -> None:
+        self.units[where] = "".join(statement.text for statement in statements)
 
     def _is_new(self, *key: str) -> bool:
         if key in self._seen:
             return False
         self._seen.add(key)
         return True
+
+
+def _reads(mention: Mention) -> bool:
+    """Whether a member of `self` is read: `self.a.b = 1` reads `a`, and `self.a = 1` does not."""
+    return mention.how != "set" or len(mention.path) > 1
 
 
 def _sentence(where: str, why: str, taken: str) -> str:

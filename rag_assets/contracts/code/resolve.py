@@ -15,13 +15,13 @@ from rag_assets.contracts.code.source import Module, Project
 class Found(NamedTuple):
     """A definition in a project module, with the attributes that are taken of it.
 
-    An empty path is the module itself. `star` marks a module whose star import may have given
-    the name.
+    An empty path is the module itself. `star` names the module that takes it by a star import,
+    where that may have given the name.
     """
 
     module: Module
     path: tuple[str, ...]
-    star: bool = False
+    star: str = ""
 
 
 class ProjectClass(NamedTuple):
@@ -87,13 +87,12 @@ class Resolver:
         if (module.name, name) in passed:
             return
         passed |= {(module.name, name)}
-        statements = module.body.bindings.get(name, [])
         targets = module.body.imports.get(name, [])
         for target in targets:
             full = f"{module.absolute(target)}:{target.attribute or ''}"
             self.links.add((module.name, name, full))
             yield from self._follow(module, target, path[1:], passed)
-        if not all(statement.is_import for statement in statements):
+        if module.body.makers(name):
             yield Found(module, path)
         elif not targets:
             yield from self._find_unbound(module, path, passed)
@@ -105,6 +104,10 @@ class Resolver:
         if module.is_package and (inner := self._project.find(f"{module.name}.{path[0]}")):
             yield from self._find(inner, path[1:], passed) if path[1:] else [Found(inner, ())]
             return
+        if path[0] == "__dict__":
+            yield Found(module, ())
+        if module.unparsed:
+            yield Found(module, path)
         if "__getattr__" in module.body.bindings:
             yield Found(module, ("__getattr__",))
         for target in module.body.imports.get("*", ()):
@@ -123,7 +126,7 @@ class Resolver:
         if source is None:
             return
         if target.attribute == "*":
-            yield Found(source, (), star=True)
+            yield Found(source, (), star=module.name)
             return
         path = (target.attribute, *path) if target.attribute else path
         yield from self._find(source, path, passed) if path else [Found(source, ())]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import sys
+import warnings
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -35,7 +36,8 @@ class Module:
         self.unparsed = ""
         content = b"" if path.is_dir() else path.read_bytes()
         try:
-            nodes = ast.parse(content).body
+            with warnings.catch_warnings(action="ignore"):
+                nodes = ast.parse(content).body
         except (SyntaxError, ValueError):
             nodes = []
             self.unparsed = hashlib.sha256(content).hexdigest()
@@ -65,7 +67,9 @@ class Module:
         """Whether its code uses one of its names anywhere, annotations included."""
         statements = self.body.statements
         return any(
-            (name,) == mention.path[:1] for one in statements for mention in one.scan.mentions
+            mention.path[:1] == (name,) and mention.origin in ("module", "class")
+            for one in statements
+            for mention in one.scan.mentions
         ) or any(
             isinstance(node, ast.Name) and node.id == name
             for one in statements
@@ -111,8 +115,8 @@ class Project:
     def loaded(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Names and namespaces of the project's modules that are imported, by name."""
         for name, module in sorted(sys.modules.items()):
-            file = getattr(module, "__file__", None)
-            if isinstance(file, str) and is_project_file(_resolved(file), self._root):
+            file = getattr(module, "__dict__", {}).get("__file__")
+            if isinstance(file, str) and _is_project(file, self._root):
                 yield name, vars(module)
 
     def _read(self, name: str, path: Path) -> Module | None:
@@ -131,9 +135,9 @@ class Project:
     def _locate(self, name: str) -> Path | None:
         """Where Python would find a module, without importing anything."""
         loaded = sys.modules.get(name)
-        file = getattr(loaded, "__file__", None)
+        file = getattr(loaded, "__dict__", {}).get("__file__")
         if isinstance(file, str):
-            return _resolved(file)
+            return Path(file).resolve()
         if loaded is not None and not hasattr(loaded, "__path__"):
             return None
         parent, _, last = name.rpartition(".")
@@ -158,5 +162,5 @@ class Project:
 
 
 @cache
-def _resolved(file: str) -> Path:
-    return Path(file).resolve()
+def _is_project(file: str, root: Path) -> bool:
+    return is_project_file(Path(file).resolve(), root)

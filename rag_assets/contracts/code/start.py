@@ -24,34 +24,37 @@ def take_object(thing: Any, reach: Reach) -> list[str]:
     """
     if isinstance(thing, MethodType):
         return _take_method(thing, reach)
-    places = list(_definition(thing, reach)) or list(_holders(thing, reach))
-    for found in places:
-        reach.take(found)
-    starts = [f"{found.module.name}:{'.'.join(found.path)}" for found in places]
-    return starts or _take_unnamed(thing, reach)
+    places = _definition(thing, reach) or _holders(thing, reach)
+    return _take_places(places, reach) or _take_unnamed(thing, reach)
 
 
 def _take_method(method: MethodType, reach: Reach) -> list[str]:
     holder, function = method.__self__, method.__func__
     kind = holder if isinstance(holder, type) else type(holder)
     cls, name = _project_class(kind, reach), _member_name(kind, function)
+    places = _holders(holder, reach) if holder is not kind else []
     if cls is None or name is None:
-        for found in _holders(holder, reach):
-            reach.take(found)
-        return take_object(function, reach)
+        return _take_places(places, reach) or take_object(function, reach)
     start = f"{cls.name}.{name}"
     if any(name in one.body.bindings for one in reach.resolver.order(cls)):
         reach.take_member(cls, name, start)
     else:
         reach.take_class(cls, start, "is inherited from an installed class")
-    for found in _holders(holder, reach):
+    for found in places:
         reach.take_building(found.module, found.path[0], cls)
     return [start]
 
 
+def _take_places(places: list[Found], reach: Reach) -> list[str]:
+    for found in places:
+        reach.take(found)
+    return [f"{found.module.name}:{'.'.join(found.path)}" for found in places]
+
+
 def _take_unnamed(thing: Any, reach: Reach) -> list[str]:
     """Take what is known of an object that no name of the project holds."""
-    name = f"{thing.__module__}:{getattr(thing, '__qualname__', type(thing).__qualname__)}"
+    qualname = getattr(thing, "__qualname__", type(thing).__qualname__)
+    name = f"{getattr(thing, '__module__', '')}:{qualname}"
     why = "was made while the program ran, and no name of a module holds it"
     starts = [name]
     is_partial = isinstance(thing, functools.partial)
@@ -75,28 +78,27 @@ def _take_unnamed(thing: Any, reach: Reach) -> list[str]:
     return starts
 
 
-def _definition(thing: Any, reach: Reach) -> Iterator[Found]:
+def _definition(thing: Any, reach: Reach) -> list[Found]:
     """The place that an object names as its own, where that place really holds it."""
     module = reach.project.find(str(getattr(thing, "__module__", "")))
-    qualname = getattr(thing, "__qualname__", "<none>")
-    if module is None or "<" in qualname:
-        return
-    path = tuple(qualname.split("."))
+    path = tuple(str(getattr(thing, "__qualname__", "")).split("."))
+    if module is None or path[0] not in module.body.bindings:
+        return []
     live: Any = sys.modules.get(module.name)
     for name in path:
         live = inspect.getattr_static(live, name, None)
-    if _plain(live) is thing:
-        yield Found(module, path)
+    return [Found(module, path)] if _plain(live) is thing else []
 
 
-def _holders(thing: Any, reach: Reach) -> Iterator[Found]:
+def _holders(thing: Any, reach: Reach) -> list[Found]:
     """Names in the project's modules that hold an object; imports of it are none."""
+    holders: list[Found] = []
     for module_name, namespace in reach.project.loaded():
         for path in _paths_to(thing, module_name, namespace):
             module = reach.project.find(module_name)
-            bindings = module.body.bindings.get(path[0], ()) if module else ()
-            if module is not None and not all(one.is_import for one in bindings):
-                yield Found(module, path)
+            if module is not None and module.body.makers(path[0]):
+                holders.append(Found(module, path))
+    return holders
 
 
 def _paths_to(thing: Any, module: str, namespace: dict[str, Any]) -> Iterator[tuple[str, ...]]:

@@ -12,9 +12,10 @@ from __future__ import annotations
 import ast
 from functools import cache
 
+from rag_assets.contracts.code.paths import reads_hints
+
 _LEFT_OUT = frozenset({"ctx", "kind", "type_comment", "type_ignores", "type_params"})
 _HINTS = frozenset({"annotation", "returns"})
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def code_text(node: ast.AST, *, in_class: bool = False) -> str:
@@ -36,9 +37,10 @@ def _write(node: ast.AST, written: list[str], hints: bool) -> None:
         node = ast.Assign([node.target], node.value)
     inner = hints
     kind = type(node)
-    if isinstance(node, _DEFINITIONS):
-        inner = kind is ast.ClassDef
-        hints = inner or bool(node.decorator_list)
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        inner, hints = False, reads_hints(node)
+    elif kind is ast.ClassDef:
+        inner = True
     written.append(f"{kind.__name__}(")
     for name in _fields(kind, hints):  # type: ignore[arg-type]
         value = getattr(node, name, None)

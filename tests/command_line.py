@@ -1,0 +1,32 @@
+"""Calling the command line inside the test process, in a given folder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import chdir
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from rag_assets.cli import main
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "support_rag"
+
+
+def call(folder: Path, *arguments: str) -> Result:
+    """Run a command as if it were typed in a folder."""
+    with chdir(folder):
+        return CliRunner().invoke(main, list(arguments))
+
+
+def events(result: Result) -> list[dict[str, Any]]:
+    """The JSON documents on stdout, one a line."""
+    return [json.loads(row) for row in result.stdout.splitlines()]
+
+
+def copy_example(folder: Path) -> Path:
+    """A copy of support_rag without what earlier runs left behind."""
+    ignored = shutil.ignore_patterns("__pycache__", ".rag_assets")
+    return Path(shutil.copytree(EXAMPLE, folder, ignore=ignored))
