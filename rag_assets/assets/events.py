@@ -28,6 +28,7 @@ from dagster._core.storage.runs.sql_run_storage import SqlRunStorage
 from rag_assets.assets.serialization import AssetEvent, serialize_alike
 
 _BATCH = 1000
+_log = logging.getLogger(__name__)
 
 
 def write_events(
@@ -41,7 +42,22 @@ def write_events(
         in_run_log: whether the log of the run lists them too; the asset pages always do.
     """
     for start in range(0, len(events), _BATCH):
-        _store(context, events[start : start + _BATCH], in_run_log)
+        batch = events[start : start + _BATCH]
+        try:
+            _store(context, batch, in_run_log)
+        except Exception as error:
+            # The bulk way uses what Dagster does not promise; this one it does.
+            _log.warning("Events cannot be written in bulk (%r); each is written alone.", error)
+            for event in batch:
+                _log_alone(context, event)
+
+
+def _log_alone(context: dg.OpExecutionContext, event: AssetEvent) -> None:
+    entry = _entry(context, event).dagster_event
+    if event.planned and entry is not None:
+        context.instance.report_dagster_event(entry, context.run_id)
+    else:
+        context.log_event(_materialization(event))
 
 
 def last_record(instance: dg.DagsterInstance) -> str:
@@ -68,13 +84,10 @@ def _entry(
             AssetMaterializationPlannedData(event.key, partition=event.case_id),
         )
     else:
-        materialization = dg.AssetMaterialization(
-            event.key, partition=event.case_id, tags=event.tags, metadata=event.metadata
-        )
         dagster_event = DagsterEvent(
             event_type_value=DagsterEventType.ASSET_MATERIALIZATION.value,
             job_name=context.job_name,
-            event_specific_data=StepMaterializationData(materialization, []),
+            event_specific_data=StepMaterializationData(_materialization(event), []),
             pid=os.getpid(),
             step_key=step_key,
         )
@@ -87,6 +100,12 @@ def _entry(
         step_key=step_key,
         job_name=context.job_name,
         dagster_event=dagster_event,
+    )
+
+
+def _materialization(event: AssetEvent) -> dg.AssetMaterialization:
+    return dg.AssetMaterialization(
+        event.key, partition=event.case_id, tags=event.tags, metadata=event.metadata
     )
 
 
@@ -118,9 +137,7 @@ def _store_in_sqlite(
         for event, text in zip(events, texts, strict=True)
     ]
     insert = SqlEventLogStorageTable.insert()
-    if in_run_log:
-        with storage.run_connection(context.run_id) as connection:
-            connection.execute(insert, rows)
+    # One after the other: the storage has one lock for all of its files.
     with storage.index_transaction() as connection:
         connection.execute(insert, rows)
         last_id = connection.execute(sa.text("SELECT max(id) FROM event_logs")).scalar_one()
@@ -139,3 +156,6 @@ def _store_in_sqlite(
         if tags:
             connection.execute(AssetEventTagsTable.insert(), tags)
         storage._store_asset_event(connection, last, last_id)
+    if in_run_log:
+        with storage.run_connection(context.run_id) as connection:
+            connection.execute(insert, rows)

@@ -32,12 +32,9 @@ Metadata = dict[str, Any]
 
 
 def short_metadata(session: Session, case: Case, result: CaseResult) -> Metadata:
-    """A few values of one case, for suites whose events must stay small."""
-    return {
-        "cache": result.source,
-        "latency_ms": round(result.latency_ms, 3),
-        "inspect": f"rag-assets inspect {session.run_id} --case {case.id}",
-    }
+    """One line about a case, for suites whose events must stay small."""
+    where = f"rag-assets inspect {session.run_id} --case {case.id}"
+    return {"case": f"{result.source} · {result.latency_ms:.1f} ms · {where}"}
 
 
 def case_metadata(
@@ -58,8 +55,12 @@ def case_metadata(
         payload: its stored content, JSON; unused for judgments.
         outcomes: criterion → outcome, for judgments.
     """
-    metadata = short_metadata(session, case, result)
-    metadata["identity"] = result.identity or ""
+    metadata: Metadata = {
+        "cache": result.source,
+        "latency_ms": round(result.latency_ms, 3),
+        "inspect": f"rag-assets inspect {session.run_id} --case {case.id}",
+        "identity": result.identity or "",
+    }
     if stage == "cases":
         metadata |= {"input": _json(case.input), "expected": _json(case.expected)}
     elif stage == "retrieval":

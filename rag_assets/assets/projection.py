@@ -12,7 +12,7 @@ from rag_assets.assets.keys import INDEX, asset_key
 from rag_assets.assets.metadata import case_metadata, short_metadata
 from rag_assets.assets.serialization import AssetEvent
 from rag_assets.assets.storage import plans_by_itself
-from rag_assets.contracts.canonical import digest
+from rag_assets.contracts.canonical import digest_text
 from rag_assets.evaluation.session import Session
 from rag_assets.evaluation.words import PARENTS, Stage
 from rag_assets.store import Head
@@ -54,14 +54,15 @@ class Projection:
         self._from_ui = from_ui
         self._plans = plans_by_itself(instance)
         self._is_small = len(session.cases) <= session.project.config.dagster.rich_metadata_cases
+        stages = (*PARENTS, INDEX)
+        self._names = {one: asset_key(suite, one).to_user_string() for one in stages}
         self._cases = {case.id: case for case in session.cases}
         self._stage: Stage | None = None
         self._pointer = ""
         self._context: dg.OpExecutionContext
         self._planned: set[str] = set()
         with session.store.reading() as reader:
-            names = [self._name(name) for name in (*PARENTS, INDEX)]
-            self._heads = reader.heads(self._instance_id, names)
+            self._heads = reader.heads(self._instance_id, list(self._names.values()))
 
     def enter(self, context: dg.OpExecutionContext, stage: Stage) -> None:
         """A stage begins whose events shall be written."""
@@ -88,7 +89,8 @@ class Projection:
                 self._forget(stage, case_id)
                 continue
             inputs = self._inputs(stage, case_id)
-            due += [(case_id, tags) for tags in self._due(stage, case_id, result.digest, inputs)]
+            version = _short(result.digest)
+            due += [(case_id, tags) for tags in self._due(stage, case_id, version, inputs)]
         self._plan(stage, failed)
         key = asset_key(self._suite, stage)
         metadata = self._metadata(stage, [case_id for case_id, _ in due])
@@ -162,21 +164,21 @@ class Projection:
         self, stage: Stage, case_id: str, data_version: str, inputs: Mapping[str, str]
     ) -> Iterable[dict[str, str]]:
         """The tags of the event of one asset partition; nothing when nothing has changed."""
-        tags = {
-            _DATA_VERSION: data_version,
-            "dagster/code_version": self._code_versions[stage],
-            "dagster/data_version_is_user_provided": "true",
-        }
-        for name, version in inputs.items():
-            tags[_INPUT_VERSION + asset_key(self._suite, name).to_user_string()] = version
-        fingerprint = digest(tags)
-        name = self._name(stage)
+        name, code_version = self._name(stage), self._code_versions[stage]
+        parts = [code_version, data_version, *(f"{one}={inputs[one]}" for one in inputs)]
+        fingerprint = digest_text("\n".join(parts))
         head = self._heads.get((name, case_id))
         if head is not None and head.fingerprint == fingerprint and not self._from_ui:
             return
         self._set_head(Head(self._instance_id, name, case_id, fingerprint, data_version))
-        for name in inputs:
-            tags[_INPUT_POINTER + asset_key(self._suite, name).to_user_string()] = self._pointer
+        tags = {
+            _DATA_VERSION: data_version,
+            "dagster/code_version": code_version,
+            "dagster/data_version_is_user_provided": "true",
+        }
+        for parent, version in inputs.items():
+            tags[_INPUT_VERSION + self._name(parent)] = version
+            tags[_INPUT_POINTER + self._name(parent)] = self._pointer
         yield tags
 
     def _set_head(self, head: Head) -> None:
@@ -190,11 +192,17 @@ class Projection:
 
     def _inputs(self, stage: Stage, case_id: str) -> dict[str, str]:
         inputs: dict[str, str] = {
-            parent: str(self._session.results[parent][case_id].digest) for parent in PARENTS[stage]
+            parent: _short(self._session.results[parent][case_id].digest)
+            for parent in PARENTS[stage]
         }
         if stage == "retrieval":
             inputs[INDEX] = str(self._session.project.system.index_version)
         return inputs
 
     def _name(self, stage: str) -> str:
-        return asset_key(self._suite, stage).to_user_string()
+        return self._names[stage]
+
+
+def _short(digest: str | None) -> str:
+    """A digest as a data version: long enough to tell contents apart, and short in every event."""
+    return str(digest)[:24]

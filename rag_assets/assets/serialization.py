@@ -15,7 +15,7 @@ from typing import Any
 
 import dagster as dg
 from dagster._core.events.log import EventLogEntry
-from dagster_shared.serdes import serialize_value
+from dagster_shared.serdes import deserialize_value, serialize_value
 
 _log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ def _serializer(example: AssetEvent, entry_of: EntryOf) -> Serializer:
     if not all(type(value) in (str, int, float) for value in example.metadata.values()):
         return ordinary
     fill = _template(example, entry_of)
-    if json.loads(fill(example)) == json.loads(ordinary(example)):
+    if _read(fill(example)) == _read(ordinary(example)):
         return fill
     _log.warning("Dagster serialises events in an unknown way: each is serialised on its own.")
     return ordinary
@@ -86,7 +86,7 @@ def _template(example: AssetEvent, entry_of: EntryOf) -> Serializer:
         example.planned,
     )
     literals = [json.dumps(value) for value in _values(marked)]
-    text = _minified(serialize_value(entry_of(marked)))
+    text = _minified(json.loads(serialize_value(entry_of(marked))))
     places = re.split(f"({'|'.join(map(re.escape, literals))})", text) if literals else [text]
     pieces, order = places[::2], [literals.index(literal) for literal in places[1::2]]
 
@@ -98,6 +98,13 @@ def _template(example: AssetEvent, entry_of: EntryOf) -> Serializer:
         return "".join(filled)
 
     return fill
+
+
+def _read(text: str) -> EventLogEntry | None:
+    try:
+        return deserialize_value(text, EventLogEntry)
+    except Exception:
+        return None  # Of no use, whatever it is that Dagster cannot read.
 
 
 def _shape(event: AssetEvent) -> Any:
@@ -118,5 +125,13 @@ def _mark(kind: type, number: int) -> Any:
     return float(f"8.{number:05}91e+301") if kind is float else 8_191_000_000_000_000 + number
 
 
-def _minified(text: str) -> str:
-    return json.dumps(json.loads(text), separators=(",", ":"))
+def _minified(entry: dict[str, Any]) -> str:
+    """The text of an entry without white space, and its event without what Dagster fills in."""
+    entry["dagster_event"] = _pruned(entry["dagster_event"])
+    return json.dumps(entry, separators=(",", ":"))
+
+
+def _pruned(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {name: _pruned(one) for name, one in tree.items() if one not in (None, {}, [])}
+    return [_pruned(one) for one in tree] if isinstance(tree, list) else tree

@@ -136,6 +136,15 @@ class Retrieval(Artifact):
             "candidates": [candidate.record() for candidate in self.candidates],
         }
 
+    @classmethod
+    def recall(cls, record: Mapping[str, Any]) -> Retrieval:
+        """The retrieval that a `record()` was made of; nothing is checked again."""
+        return cls.model_construct(
+            query=record["query"],
+            depth=record["depth"],
+            candidates=tuple(Passage.model_construct(**one) for one in record["candidates"]),
+        )
+
 
 class ContextItem(Artifact):
     """One passage of an assembled context.
@@ -186,6 +195,16 @@ class Context(Artifact):
             "token_budget": self.token_budget,
             "source": self.source,
         }
+
+    @classmethod
+    def recall(cls, record: Mapping[str, Any]) -> Context:
+        """The context that a `record()` was made of; nothing is checked again."""
+        return cls.model_construct(
+            items=tuple(ContextItem.model_construct(**one) for one in record["items"]),
+            dropped=tuple(DroppedItem.model_construct(**one) for one in record["dropped"]),
+            token_budget=record["token_budget"],
+            source=record["source"],
+        )
 
 
 class Citations(Artifact):

@@ -216,8 +216,8 @@ def _evidence(session: Session, chunk: _Chunk, case: Case) -> Evidence:
         chunk.evidence[case.id] = Evidence(
             case=case,
             output=output,
-            retrieval=retrieval if isinstance(retrieval, Absent) else Retrieval.parse(retrieval),
-            context=context if isinstance(context, Absent) else Context.parse(context),
+            retrieval=retrieval if isinstance(retrieval, Absent) else Retrieval.recall(retrieval),
+            context=context if isinstance(context, Absent) else Context.recall(context),
             citations=output if isinstance(output, Absent) else read_citations(output, path),
         )
     return chunk.evidence[case.id]

@@ -18,8 +18,8 @@ from rag_assets.store.reader import Reader
 from rag_assets.systems.calls import Call, CallResult, Failure
 from rag_assets.systems.current import CurrentCase
 
-CHUNK = 1000
-_FLUSH_ROWS = 1000
+CHUNK = 2000
+_FLUSH_ROWS = 2000
 _FLUSH_S = 0.5
 
 

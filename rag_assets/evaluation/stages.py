@@ -222,7 +222,7 @@ def _retrievals(session: Session, reader: Reader, cases: Sequence[Case]) -> dict
     digests = {case.id: str(session.results["retrieval"][case.id].digest) for case in cases}
     payloads = session.payloads(reader, digests.values())
     return {
-        case_id: Retrieval.parse(json.loads(payloads[found])) for case_id, found in digests.items()
+        case_id: Retrieval.recall(json.loads(payloads[found])) for case_id, found in digests.items()
     }
 
 
