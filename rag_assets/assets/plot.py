@@ -33,13 +33,12 @@ def interval_plot(metrics: Sequence[MetricValue], thresholds: Mapping[str, float
         parts += _row(metric, thresholds.get(metric.criterion), index * _ROW + 20)
     bottom = len(metrics) * _ROW + 12
     parts.append(f'<path d="M{_LEFT} {bottom}h{_WIDTH}" stroke="{_INK}" stroke-width="1"/>')
-    for share, label in ((0, "lowest"), (0.5, "middle"), (1, "highest")):
+    for share, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
         at = _LEFT + share * _WIDTH
         parts.append(f'<path d="M{at} {bottom}v4" stroke="{_INK}"/>')
-        anchor = {0: "start", 0.5: "middle", 1: "end"}[share]
         parts.append(
             f'<text x="{at}" y="{bottom + 17}" text-anchor="{anchor}" fill="{_INK}">'
-            f"{label} value</text>"
+            f"{_scale(metrics, share)}</text>"
         )
     return "".join([*parts, "</svg>"])
 
@@ -73,3 +72,12 @@ def _row(metric: MetricValue, threshold: float | None, y: float) -> list[str]:
     if metric.estimate is not None:
         parts.append(f'<circle cx="{x(metric.estimate)}" cy="{y}" r="4" fill="{_LINE}"/>')
     return parts
+
+
+def _scale(metrics: Sequence[MetricValue], share: float) -> str:
+    """What stands at a place of the axis; only metrics of one range share a scale."""
+    ranges = {metric.value_range for metric in metrics}
+    if len(ranges) != 1:
+        return {0.0: "lowest", 0.5: "", 1.0: "highest"}[share]
+    ((low, high),) = ranges
+    return f"{low + share * (high - low):g}"
