@@ -13,7 +13,9 @@ import pytest
 
 import rag_assets
 from projects import SampleProject, relevant
+from rag_assets.assets import projection
 from rag_assets.assets.definitions import project_definitions
+from rag_assets.assets.events import write_events
 from rag_assets.assets.instance import open_instance, release_sqlite
 from rag_assets.assets.keys import suite_name
 from rag_assets.contracts.errors import InputError
@@ -255,6 +257,66 @@ def test_metrics_alone_call_nothing_and_count_what_was_never_executed(
     answer = run.metric("answer_correct")
     assert (answer.observed, answer.missing) == (2, 1)
     assert json.loads(answer.payload)["missing_reasons"] == {"not_executed": 1}
+    # A case that nobody executed leaves the run incomplete, and an incomplete run blocks.
+    assert (run.row.origin, run.row.completeness) == ("materialize", "PARTIAL")
+
+
+def test_a_check_alone_is_no_evaluation(
+    sample: SampleProject, instance: dg.DagsterInstance
+) -> None:
+    sample.write("release.yaml", POLICY)
+    project = load_project(sample.root / "rag_assets.yaml")
+    job = project_definitions([project]).resolve_implicit_global_asset_job_def()
+    check = dg.AssetCheckKey(dg.AssetKey(["sample", "gate"]), "open")
+    job.get_subset(asset_check_selection={check}, asset_selection=set()).execute_in_process(
+        instance=instance, raise_on_error=False
+    )
+    with sample.store.reading() as reader:
+        (row,) = reader.runs()
+    assert (row.origin, row.completeness, row.gate, row.exit_code) == (
+        "materialize",
+        "PARTIAL",
+        "BLOCK",
+        3,
+    )
+    assert sample.calls() == {}
+
+
+def test_a_head_never_speaks_of_an_event_that_was_not_written(
+    sample: SampleProject, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: Any, **options: Any) -> None:
+        if arguments[1] and arguments[1][0].key.path[-1] == "generation":
+            raise OSError("disk full")
+        write_events(*arguments, **options)
+
+    monkeypatch.setattr(projection, "write_events", fail)
+    with pytest.raises(OSError, match="disk full"):
+        sample.run()
+    monkeypatch.undo()
+    sample.run()
+    assert counts(instance)["generation"] == 3
+
+
+def test_unknown_cases_in_the_run_config_are_refused(
+    sample: SampleProject, instance: dg.DagsterInstance
+) -> None:
+    project = load_project(sample.root / "rag_assets.yaml")
+    job = project_definitions([project]).resolve_job_def("sample_evaluation")
+    result = job.execute_in_process(
+        instance=instance,
+        run_config={"resources": {"sample_run": {"config": {"cases": ["one", "typo"]}}}},
+        raise_on_error=False,
+    )
+    assert not result.success
+    assert sample.calls() == {}
+
+
+def test_a_stage_without_what_it_needs_fails_its_partition(
+    sample: SampleProject, instance: dg.DagsterInstance
+) -> None:
+    assert not materialize(sample, instance, "generation", partition="one").success
+    assert sample.calls() == {}
 
 
 def test_a_stage_alone_uses_what_is_recorded(

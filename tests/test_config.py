@@ -110,7 +110,7 @@ def test_the_minimal_config_has_the_documented_defaults(tmp_path: Path) -> None:
     assert config.system.rag == RagSettings(object="app:SupportRag")
     assert config.system.rag.depth is None
     assert config.system.rag.index_version is None
-    assert config.system.config == {}
+    assert config.system.config is None
     assert config.system.code_paths == ()
     assert config.system.timeout_s == 120.0
     assert config.system.retries == Retries(attempts=1, wait_s=0.5, max_wait_s=30.0, retry_on=())

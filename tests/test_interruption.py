@@ -132,3 +132,31 @@ def test_a_second_run_waits_for_the_first(slow: SampleProject) -> None:
     assert [row.state for row in runs.values()] == ["DECIDED", "DECIDED"]
     # The second run took over everything from the first.
     assert slow.calls() == {"retrieve": CASES, "generate": CASES}
+
+
+def test_a_signal_while_judging_keeps_the_judgments(sample: SampleProject) -> None:
+    sample.cases(
+        *(
+            {"id": f"c{index}", "input": {"question": f"d{index}"}, "expected": "x"}
+            for index in range(CASES)
+        )
+    )
+    sample.write(
+        "checks.py",
+        "import time\nfrom pathlib import Path\n\nHERE = Path(__file__).parent\n\n\n"
+        "def slow(output):\n"
+        "    (HERE / 'waiting').touch()\n"
+        "    time.sleep(0.2)\n"
+        "    return True\n",
+    )
+    slow_check = "{type: custom, criterion: slow, object: 'checks:slow', kind: verdict}"
+    sample.replace("rag_assets.yaml", "evaluators:", f"evaluators:\n  - {slow_check}")
+    process = start(sample)
+    time.sleep(0.7)
+    process.send_signal(signal.SIGINT)
+    process.wait(timeout=60)
+    assert states(sample) == [("INTERRUPTED", "PARTIAL")]
+    counts = sample.run().counts["judgment"]
+    assert counts["hit"] >= 3
+    # Three evaluators: the cases have no labels, so hit_rate is excluded.
+    assert counts["hit"] + counts["miss"] == 3 * CASES

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from projects import SampleProject
 
 ALL_MISS = {
@@ -156,3 +158,57 @@ def test_a_stage_with_a_seed_is_given_the_seed(sample: SampleProject) -> None:
     counts = sample.run().counts
     assert counts["retrieve"] == {"hit": 3}
     assert counts["generate"] == {"miss": 3}
+
+
+def test_no_cache_replaces_what_is_memoized(sample: SampleProject) -> None:
+    sample.replace("app.py", "import json", "import json, time")
+    sample.replace("app.py", "return answer_of(context)", 'return {"answer": time.time_ns()}')
+    answers = [
+        sample.run(use_cache=cached).stage("one", "generation").digest for cached in (1, 0, 1)
+    ]
+    assert answers[0] != answers[1] == answers[2]
+
+
+def test_an_attempt_is_given_passages_of_its_own(sample: SampleProject) -> None:
+    sample.replace("app.py", "import json", "import json\n\nTRIED = set()")
+    sample.replace(
+        "app.py",
+        "return answer_of(context)",
+        "answer = answer_of(context)\n"
+        "        context.pop()\n"
+        '        if input["question"] not in TRIED:\n'
+        '            TRIED.add(input["question"])\n'
+        '            raise OSError("try again")\n'
+        "        return answer",
+    )
+    retries = "{attempts: 2, wait_s: 0, retry_on: ['builtins:OSError']}"
+    sample.replace("rag_assets.yaml", "  name: sample\n", f"  name: sample\n  retries: {retries}\n")
+    run = sample.run()
+    with sample.store.reading() as reader:
+        digest = str(run.stage("one", "generation").digest)
+        payload = json.loads(reader.payloads([digest])[digest])
+    assert payload["answer"] == "text of a text of b"
+    attempts = json.loads(run.stage("one", "generation").attempts or "")
+    assert [one["state"] for one in attempts] == ["error", "ok"]
+
+
+def test_a_failure_is_shared_like_a_result(sample: SampleProject) -> None:
+    sample.cases(*({"id": name, "input": {"question": "a"}, "expected": "x"} for name in "abc"))
+    sample.replace("app.py", "return answer_of(context)", 'raise OSError("no model")')
+    run = sample.run()
+    assert run.counts["generate"] == {"miss": 1, "shared": 2}
+    assert run.metric("answer_correct").missing == 3
+    assert sample.calls() == {"retrieve": 1, "generate": 1}
+
+
+def test_reported_usage_is_recorded(sample: SampleProject) -> None:
+    sample.replace("app.py", "from rag_assets import", "from rag_assets import current_case,")
+    sample.replace(
+        "app.py",
+        "return answer_of(context)",
+        "current_case().usage(input_tokens=7, cost_usd=0.5)\n"
+        "        current_case().usage(input_tokens=1)\n"
+        "        return answer_of(context)",
+    )
+    used = json.loads(sample.run().stage("one", "generation").usage or "")
+    assert used == {"input_tokens": 8, "cost_usd": 0.5}

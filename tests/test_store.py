@@ -53,6 +53,7 @@ def run_row(run_id: str, created_at: str = "2026-09-16T10:00:00.000+00:00") -> R
         gate=None,
         exit_code=None,
         owner='{"pid":1}',
+        heartbeat="2026-09-16T10:00:00.000+00:00",
         error=None,
         record='{"a":1}',
         summary=None,
@@ -64,7 +65,7 @@ def stage_result(identity: str, digest: str = "d1") -> StageResult:
 
 
 METRIC = Metric("run_1", "global", "hit_at_2", "verdict", 0.5, 0.25, None, 4, 1, 0, "{}")
-CASE_STAGE = CaseStage("run_1", "c1", "retrieval", "i1", "d1", "miss", 1.5, None, None)
+CASE_STAGE = CaseStage("run_1", "c1", "retrieval", "i1", "d1", "miss", 1.5, None, None, None)
 RUN_JUDGMENT = RunJudgment("run_1", "c1", "hit_at_2", "k1", "miss", "observed", 1.0, None, None)
 JUDGMENT = Judgment("k1", "observed", 1.0, None, '{"invalid":[]}')
 DECISION = Decision("run_1", "quality", "hit_at_2", "PASS", "{}")

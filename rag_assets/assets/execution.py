@@ -14,7 +14,9 @@ from rag_assets.assets.keys import asset_key
 from rag_assets.assets.metadata import gate_metadata, metrics_metadata
 from rag_assets.assets.projection import Projection
 from rag_assets.contracts.canonical import digest
+from rag_assets.contracts.cases import Case
 from rag_assets.contracts.errors import ContractError
+from rag_assets.contracts.loading import activate
 from rag_assets.evaluation.concluding import (
     Conclusion,
     RunMetrics,
@@ -28,6 +30,7 @@ from rag_assets.evaluation.pipeline import go_through
 from rag_assets.evaluation.project import Project
 from rag_assets.evaluation.session import Observer, Session, Silent
 from rag_assets.evaluation.words import CASE_STAGES, STAGES, Stage
+from rag_assets.systems.calls import Failure
 
 RUN_ID_TAG = "rag/run_id"
 _observer: ContextVar[Observer] = ContextVar("observer", default=Silent())  # noqa: B039
@@ -63,9 +66,15 @@ class SuiteExecution:
 
     session: Session
     projection: Projection
-    last: Stage
+    selected: tuple[Stage, ...]
+    from_ui: bool
     metrics: RunMetrics | None = None
     conclusion: Conclusion | None = None
+
+    @property
+    def last(self) -> Stage:
+        """The last stage that the run was asked for: it ends the run."""
+        return self.selected[-1]
 
     def run_stage(self, context: dg.OpExecutionContext, stage: Stage) -> None:
         """Go through one selected stage and write its events.
@@ -91,7 +100,8 @@ class SuiteExecution:
             end_run(self.session, "INTERRUPTED", error="interrupted by a signal")
             raise DagsterExecutionInterruptedError from None
         except Exception as error:
-            end_run(self.session, "STOPPED", error=f"internal error: {error!r}")
+            error_text = f"internal error: {error!r}"
+            end_run(self.session, "STOPPED", error=error_text, exit_code=4)
             raise
         if stage == self.last:
             end_run(self.session, "DECIDED", conclusion=self.conclusion)
@@ -102,7 +112,7 @@ class SuiteExecution:
         Raises:
             dagster.Failure: lists case, stage and error.
         """
-        failures = self.session.failures()
+        failures = self._without_result() if self.from_ui else self.session.failures()
         if failures and self.session.project.config.run.fail_on_case_errors:
             shown = [
                 f"{case_id}: {stage} {failure.type}: {failure.message}"
@@ -111,6 +121,15 @@ class SuiteExecution:
             more = len(shown) - 20
             text = "\n".join(shown[:20] + ([f"… and {more} more"] if more > 0 else []))
             raise dg.Failure(f"{len(shown)} cases have no result:\n{text}", allow_retries=False)
+
+    def _without_result(self) -> list[tuple[Stage, str, Failure]]:
+        """The first selected stage in which a case has no result, for whatever reason."""
+        found: dict[str, tuple[Stage, str, Failure]] = {}
+        for stage in self.selected:
+            for case_id, result in self.session.results.get(stage, {}).items():
+                if result.failure is not None:
+                    found.setdefault(case_id, (stage, case_id, result.failure))
+        return list(found.values())
 
     def _measured(self) -> RunMetrics:
         """The metrics of the run, over what is on record when its judgments are not part of it."""
@@ -138,12 +157,16 @@ _executions: dict[str, SuiteExecution] = {}
 
 
 def execution_of(
-    context: dg.OpExecutionContext, project: Project, suite: str, settings: SuiteRun
+    context: dg.OpExecutionContext,
+    project: Project,
+    suite: str,
+    settings: SuiteRun,
+    stage: Stage,
 ) -> SuiteExecution:
-    """The execution that the ops of one Dagster run share; the first op starts it."""
+    """The execution that the ops of one Dagster run share; the first stage starts it."""
     execution = _executions.get(context.run_id)
     if execution is None:
-        execution = _executions[context.run_id] = _start(context, project, suite, settings)
+        execution = _executions[context.run_id] = _start(context, project, suite, settings, stage)
     return execution
 
 
@@ -155,19 +178,24 @@ def forget(context: dg.OpExecutionContext) -> None:
 
 
 def _start(
-    context: dg.OpExecutionContext, project: Project, suite: str, settings: SuiteRun
+    context: dg.OpExecutionContext,
+    project: Project,
+    suite: str,
+    settings: SuiteRun,
+    first: Stage,
 ) -> SuiteExecution:
     tags = context.run.tags
     ranged = "dagster/partition" in tags or "dagster/asset_partition_range_start" in tags
     wanted: Sequence[str] | None = context.partition_keys if ranged else settings.cases
-    chosen = None if wanted is None else frozenset(wanted)
-    cases = [case for case in project.dataset.cases if chosen is None or case.id in chosen]
+    cases = _cases(project, wanted)
+    activate(project.config.root)
     selected = _selected_stages(context, suite)
     session = Session(
         project=project,
         run_id=settings.run_id or new_run_id(),
         cases=cases,
-        is_evaluation=not ranged and selected == STAGES,
+        # A run of checks alone names no assets, and does not begin with the cases.
+        is_evaluation=not ranged and selected == STAGES and first == STAGES[0],
         use_cache=settings.use_cache,
         observer=_observer.get(),
     )
@@ -176,21 +204,50 @@ def _start(
         dagster_run_id=context.run_id,
         selection=None if wanted is None else [case.id for case in cases],
     )
-    if RUN_ID_TAG not in tags:
-        context.instance.add_run_tags(context.run_id, {RUN_ID_TAG: session.run_id})
     from_ui = ranged or context.job_name.startswith("__ASSET_JOB") or "dagster/backfill" in tags
-    projection = Projection(
-        session, context.instance, suite, code_versions(project), from_ui=from_ui
-    )
+    try:
+        if RUN_ID_TAG not in tags:
+            context.instance.add_run_tags(context.run_id, {RUN_ID_TAG: session.run_id})
+        projection = Projection(
+            session, context.instance, suite, code_versions(project), from_ui=from_ui
+        )
+    except BaseException as error:
+        end_run(session, "STOPPED", error=f"internal error: {error!r}", exit_code=4)
+        raise
     session.projector = projection
-    return SuiteExecution(session, projection, selected[-1])
+    return SuiteExecution(session, projection, selected, from_ui)
+
+
+def _cases(project: Project, wanted: Sequence[str] | None) -> list[Case]:
+    """The cases of a run, in the order of the dataset.
+
+    Raises:
+        dagster.Failure: the dataset has no case of such an id.
+    """
+    if wanted is None:
+        return list(project.dataset.cases)
+    unknown = set(wanted) - {case.id for case in project.dataset.cases}
+    if unknown or not wanted:
+        ids = ", ".join(sorted(unknown)) or "an empty list"
+        raise dg.Failure(f"The dataset has no such cases: {ids}.", allow_retries=False)
+    chosen = frozenset(wanted)
+    return [case for case in project.dataset.cases if case.id in chosen]
 
 
 def _selected_stages(context: dg.OpExecutionContext, suite: str) -> tuple[Stage, ...]:
-    chosen = context.run.asset_selection
-    if not chosen:
-        return STAGES
-    return tuple(stage for stage in STAGES if asset_key(suite, stage) in chosen)
+    """The stages whose assets or checks this run was asked for."""
+    run = context.run
+    if run.asset_selection:
+        chosen = [stage for stage in STAGES if asset_key(suite, stage) in run.asset_selection]
+    elif run.asset_check_selection:
+        chosen = ["gate"]
+    else:
+        chosen = list(STAGES)
+    steps = run.step_keys_to_execute
+    if steps is not None:
+        # Executed again from a failure: only some of the steps.
+        chosen = [one for one in chosen if any(key.endswith(f"{suite}__{one}") for key in steps)]
+    return tuple(chosen)
 
 
 def code_versions(project: Project) -> dict[Stage, str]:

@@ -64,6 +64,8 @@ def suite_assets(project: Project, suite: str) -> list[dg.AssetsDefinition | dg.
             group_name=suite,
             description=_DESCRIPTIONS[stage],
             skippable=True,
+            kinds={"python", "duckdb"},
+            tags={**spec.tags, "rag/suite": suite, "rag/stage": stage},
         )
         if stage == "metrics":
             everything = dg.AllPartitionMapping()
@@ -152,7 +154,7 @@ def _op(
         wanted = "asset" in selected or any(name in selected for name in checks)
         if wanted:
             settings = getattr(context.resources, resource)
-            execution = execution_of(context, project, suite, settings)
+            execution = execution_of(context, project, suite, settings, stage)
             try:
                 execution.run_stage(context, stage)
                 if stage == "gate":

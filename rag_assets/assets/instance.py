@@ -13,6 +13,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from rag_assets.contracts.config import Config
+from rag_assets.contracts.errors import StoreError
 from rag_assets.evaluation.places import state_folder
 
 _SETTINGS = """\
@@ -38,12 +39,20 @@ concurrency:
 
 
 def instance_home(config: Config) -> Path:
-    """The folder of the instance, with its `dagster.yaml` in place."""
+    """The folder of the instance, with its `dagster.yaml` in place.
+
+    Raises:
+        StoreError: the folder cannot be made or written to.
+    """
     home = state_folder(config.root) / "dagster"
     settings = home / "dagster.yaml"
-    if not settings.exists():
-        home.mkdir(parents=True, exist_ok=True)
-        settings.write_text(_SETTINGS.format(log_level=config.dagster.log_level), encoding="utf-8")
+    try:
+        if not settings.exists():
+            home.mkdir(parents=True, exist_ok=True)
+            text = _SETTINGS.format(log_level=config.dagster.log_level)
+            settings.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"{home} cannot be written to: {error}.") from error
     return home
 
 
@@ -55,14 +64,21 @@ def open_instance(config: Config) -> dg.DagsterInstance:
     """
     speed_up_sqlite()
     home = str(instance_home(config))
-    os.environ["DAGSTER_HOME"] = home
     nowhere = {
         "compute_logs": {
             "module": "dagster._core.storage.noop_compute_log_manager",
             "class": "NoOpComputeLogManager",
         }
     }
-    return dg.DagsterInstance.from_ref(InstanceRef.from_dir(home, overrides=nowhere))
+    before = os.environ.get("DAGSTER_HOME")
+    os.environ["DAGSTER_HOME"] = home
+    try:
+        return dg.DagsterInstance.from_ref(InstanceRef.from_dir(home, overrides=nowhere))
+    finally:
+        if before is None:
+            del os.environ["DAGSTER_HOME"]
+        else:
+            os.environ["DAGSTER_HOME"] = before
 
 
 _kept: dict[str, sqlite3.Connection] = {}

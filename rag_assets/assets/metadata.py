@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,10 +15,12 @@ from rag_assets.contracts.canonical import canonical_json
 from rag_assets.contracts.cases import Case
 from rag_assets.contracts.paths import cited_value
 from rag_assets.evaluation.concluding import Conclusion, RunMetrics
+from rag_assets.evaluation.matching import Unit, relevant_grade
 from rag_assets.evaluation.metrics import MetricValue
 from rag_assets.evaluation.session import CaseResult, Session
 from rag_assets.evaluation.wording import (
     cut,
+    decided_interval_text,
     denominator_text,
     estimate_text,
     interval_text,
@@ -33,7 +36,7 @@ Metadata = dict[str, Any]
 
 def short_metadata(session: Session, case: Case, result: CaseResult) -> Metadata:
     """One line about a case, for suites whose events must stay small."""
-    where = f"rag-assets inspect {session.run_id} --case {case.id}"
+    where = _inspect(session, case)
     return {"case": f"{result.source} · {result.latency_ms:.1f} ms · {where}"}
 
 
@@ -58,15 +61,18 @@ def case_metadata(
     metadata: Metadata = {
         "cache": result.source,
         "latency_ms": round(result.latency_ms, 3),
-        "inspect": f"rag-assets inspect {session.run_id} --case {case.id}",
+        "inspect": _inspect(session, case),
         "identity": result.identity or "",
     }
+    unit = session.project.relevance_unit
+    if result.usage is not None:
+        metadata["usage"] = _json(json.loads(result.usage))
     if stage == "cases":
         metadata |= {"input": _json(case.input), "expected": _json(case.expected)}
     elif stage == "retrieval":
-        metadata["candidates"] = _retrieval_table(case, json.loads(payload))
+        metadata["candidates"] = _retrieval_table(case, json.loads(payload), unit)
     elif stage == "assembled_context":
-        metadata["passages"] = _context_table(case, json.loads(payload))
+        metadata["passages"] = _context_table(case, json.loads(payload), unit)
     elif stage == "generation":
         output = json.loads(payload)
         cited = cited_value(output, session.project.system.citations_path)
@@ -101,7 +107,14 @@ def gate_metadata(session: Session, conclusion: Conclusion) -> Metadata:
     rows = [["rule", "metric", "asks for", "state", "reasons", "estimate", "interval"]]
     for decision in conclusion.decisions:
         rule = decision.rule.model_dump(mode="json", exclude_none=True)
-        estimate, interval, _ = _texts(decision.metric)
+        estimate, _, _ = _texts(decision.metric)
+        bounds = decision.metric.interval
+        interval = decided_interval_text(
+            number_format(decision.metric.kind, decision.metric.value_range),
+            bounds.lower if bounds else None,
+            bounds.upper if bounds else None,
+            rule,
+        )
         rows.append(
             [
                 decision.rule.id,
@@ -131,7 +144,11 @@ def gate_metadata(session: Session, conclusion: Conclusion) -> Metadata:
     return metadata
 
 
-def _retrieval_table(case: Case, retrieval: Mapping[str, Any]) -> dg.MetadataValue:
+def _inspect(session: Session, case: Case) -> str:
+    return f"rag-assets inspect {session.run_id} --case {shlex.quote(case.id)}"
+
+
+def _retrieval_table(case: Case, retrieval: Mapping[str, Any], unit: Unit) -> dg.MetadataValue:
     columns = ["position", "document", "chunk", "score", "relevant", "text"]
     records = [
         {
@@ -139,7 +156,7 @@ def _retrieval_table(case: Case, retrieval: Mapping[str, Any]) -> dg.MetadataVal
             "document": one["doc_id"],
             "chunk": one.get("chunk_id"),
             "score": one.get("score"),
-            "relevant": _is_relevant(case, one),
+            "relevant": _relevance(case, one, unit),
             "text": cut(one.get("text") or "", _EXCERPT),
         }
         for position, one in enumerate(retrieval["candidates"], start=1)
@@ -147,7 +164,7 @@ def _retrieval_table(case: Case, retrieval: Mapping[str, Any]) -> dg.MetadataVal
     return _table(columns, records)
 
 
-def _context_table(case: Case, context: Mapping[str, Any]) -> dg.MetadataValue:
+def _context_table(case: Case, context: Mapping[str, Any], unit: Unit) -> dg.MetadataValue:
     columns = ["position", "document", "chunk", "relevant", "tokens", "in context", "text"]
     entries = [*context["items"], *context["dropped"]]
     records = [
@@ -155,7 +172,7 @@ def _context_table(case: Case, context: Mapping[str, Any]) -> dg.MetadataValue:
             "position": one.get("position"),
             "document": one["doc_id"],
             "chunk": one.get("chunk_id"),
-            "relevant": _is_relevant(case, one),
+            "relevant": _relevance(case, one, unit),
             "tokens": one.get("tokens"),
             "in context": f"dropped: {one['reason']}" if "reason" in one else "yes",
             "text": cut(one.get("text") or "", _EXCERPT),
@@ -182,14 +199,9 @@ def _judgment_table(outcomes: Mapping[str, Outcome]) -> dg.MetadataValue:
     return _table(columns, records)
 
 
-def _is_relevant(case: Case, passage: Mapping[str, Any]) -> str:
-    """The grade of the passage's label; a label of a document stands for all its chunks."""
-    grades = [
-        label.grade
-        for label in case.relevant
-        if label.doc_id == passage["doc_id"] and label.chunk_id in (None, passage.get("chunk_id"))
-    ]
-    return f"{max(grades):g}" if grades and max(grades) > 0 else ""
+def _relevance(case: Case, passage: Mapping[str, Any], unit: Unit) -> str:
+    grade = relevant_grade(case, passage["doc_id"], passage.get("chunk_id"), unit)
+    return f"{grade:g}" if grade > 0 else ""
 
 
 def _table(columns: Sequence[str], records: Sequence[Mapping[str, Any]]) -> dg.MetadataValue:

@@ -61,6 +61,7 @@ class Projection:
         self._pointer = ""
         self._context: dg.OpExecutionContext
         self._planned: set[str] = set()
+        self._new_heads: list[Head] = []
         with session.store.reading() as reader:
             self._heads = reader.heads(self._instance_id, list(self._names.values()))
 
@@ -96,6 +97,7 @@ class Projection:
         metadata = self._metadata(stage, [case_id for case_id, _ in due])
         events = [AssetEvent(key, case_id, tags, metadata[case_id]) for case_id, tags in due]
         write_events(self._context, events, in_run_log=self._is_small)
+        self._take_heads()
 
     def project_whole(
         self,
@@ -115,6 +117,7 @@ class Projection:
         key = asset_key(self._suite, stage)
         due = self._due(stage, UNPARTITIONED, data_version, inputs)
         write_events(self._context, [AssetEvent(key, None, tags, metadata) for tags in due])
+        self._take_heads()
 
     def _plan(self, stage: Stage, case_ids: Sequence[str]) -> None:
         """Say that cases are in progress; they count as failed when the run fails without them."""
@@ -134,7 +137,8 @@ class Projection:
             return
         key = asset_key(self._suite, INDEX)
         self._context.log_event(dg.AssetObservation(key, tags={_DATA_VERSION: version}))
-        self._set_head(Head(self._instance_id, name, UNPARTITIONED, version, version))
+        self._new_heads.append(Head(self._instance_id, name, UNPARTITIONED, version, version))
+        self._take_heads()
 
     def _metadata(self, stage: Stage, case_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Case id → what the UI shows of it; a few values only in a large suite."""
@@ -170,7 +174,7 @@ class Projection:
         head = self._heads.get((name, case_id))
         if head is not None and head.fingerprint == fingerprint and not self._from_ui:
             return
-        self._set_head(Head(self._instance_id, name, case_id, fingerprint, data_version))
+        self._new_heads.append(Head(self._instance_id, name, case_id, fingerprint, data_version))
         tags = {
             _DATA_VERSION: data_version,
             "dagster/code_version": code_version,
@@ -181,9 +185,12 @@ class Projection:
             tags[_INPUT_POINTER + self._name(parent)] = self._pointer
         yield tags
 
-    def _set_head(self, head: Head) -> None:
-        self._heads[head.asset, head.case_id] = head
-        self._session.head_changes[head.instance, head.asset, head.case_id] = head
+    def _take_heads(self) -> None:
+        """The events of the new heads are written: a head never speaks of an event that is not."""
+        for head in self._new_heads:
+            self._heads[head.asset, head.case_id] = head
+            self._session.head_changes[head.instance, head.asset, head.case_id] = head
+        self._new_heads.clear()
 
     def _forget(self, stage: Stage, case_id: str) -> None:
         """The next success is emitted again, whatever it is: it turns the partition green."""

@@ -132,6 +132,11 @@ def _write_traceback(text: str, config: Path | None) -> Path:
         path = Path(gettempdir()) / f"rag-assets-{name}"
     else:
         path = state_folder(config.parent) / "errors" / name
+    try:
         path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8", errors="backslashreplace")
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError:
+        if config is None:
+            raise
+        return _write_traceback(text, None)
     return path

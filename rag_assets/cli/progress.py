@@ -38,6 +38,10 @@ class PlainProgress:
         """Say for whom: one run of a project goes on at a time."""
         self._tell(f"waiting for {run_id} ({holder}) to end …")
 
+    def stopping(self) -> None:
+        """Say that the signal has arrived, and what another one would do."""
+        self._tell("stopping: calls in flight are waited for; press Ctrl-C again to leave at once")
+
     def stage_started(self, stage: Stage, cases: int) -> None:
         """Say so."""
         if stage != _UNSHOWN:

@@ -94,7 +94,7 @@ class SystemConfig(FileModel):
     name: NonEmpty = Field(description="a name for the system, part of every identity")
     version: NonEmpty | None = None
     rag: RagSettings = Field(description=f"exactly one of {', '.join(SYSTEM_KINDS)}")
-    config: Mapping[str, Any] = {}
+    config: Mapping[str, Any] | None = None
     code_paths: Texts = ()
     timeout_s: Seconds = 120.0
     retries: Retries = Retries()

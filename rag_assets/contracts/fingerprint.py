@@ -75,10 +75,6 @@ def code_digest(function: Any, root: Path, *, extra_files: Sequence[Path] = ()) 
     )
 
 
-def _text_part(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
 def _file_part(path: Path, root: Path) -> tuple[str, str]:
     content = hashlib.sha256(path.read_bytes()).hexdigest()
     return path.relative_to(root).as_posix(), content

@@ -29,6 +29,9 @@ _ABSENT = object()
 _ours: dict[str, Path] = {}
 """Names of the modules that were imported here, with the project root they were found in."""
 
+_shelved: dict[Path, dict[str, ModuleType]] = {}
+"""Modules of projects that are not active: two projects may both have a module of one name."""
+
 
 def load_object(reference: str, root: Path) -> Any:
     """Import `module:attribute` with the project folder first on the path.
@@ -66,13 +69,30 @@ def load_object(reference: str, root: Path) -> Any:
     return value
 
 
-def forget_project_modules() -> None:
-    """Drop what was imported here earlier, so that the next import reads the files again.
+def forget_project_modules(root: Path | None = None) -> None:
+    """Drop what was imported here for a project, so that the next import reads its files again.
 
     Only modules that this module imported itself are dropped; what the user's own program
     imported stays as it is.
+
+    Args:
+        root: the folder of the project; None for all projects.
     """
-    _forget(list(_ours))
+    for home in [root] if root else list(_shelved):
+        _shelved.pop(home, None)
+    _take_out([name for name, home in _ours.items() if root in (None, home)])
+
+
+def activate(root: Path) -> None:
+    """Make a project the one whose modules are imported: also those that it imports only later."""
+    for name, home in [(name, home) for name, home in _ours.items() if home != root]:
+        _shelved.setdefault(home, {}).update(_take_out([name]))
+    for name, module in _shelved.pop(root, {}).items():
+        sys.modules[name] = module
+        _ours[name] = root
+    if sys.path[:1] != [str(root)]:
+        sys.path[:] = [str(root), *(entry for entry in sys.path if entry != str(root))]
+        importlib.invalidate_caches()
 
 
 def user_frames(error: BaseException, root: Path) -> str:
@@ -104,11 +124,7 @@ def _is_users(filename: str, root: Path) -> bool:
 
 
 def _import(name: str, root: Path) -> ModuleType:
-    # Two projects may both have a module of this name.
-    _forget([ours for ours, home in _ours.items() if home != root])
-    if sys.path[:1] != [str(root)]:
-        sys.path[:] = [str(root), *(entry for entry in sys.path if entry != str(root))]
-        importlib.invalidate_caches()
+    activate(root)
     before = set(sys.modules)
     try:
         with _without_bytecode():
@@ -149,12 +165,17 @@ def _places(module: ModuleType) -> Iterator[Path]:
         yield Path(place).resolve()
 
 
-def _forget(names: list[str]) -> None:
+def _take_out(names: list[str]) -> dict[str, ModuleType]:
+    """Take modules out of Python's table."""
+    taken: dict[str, ModuleType] = {}
     for name in names:
         del _ours[name]
         module = sys.modules.pop(name, None)
+        if module is not None:
+            taken[name] = module
         package, _, short = name.rpartition(".")
         # Otherwise `from package import module` finds it on a package that stays.
         if package in sys.modules and vars(sys.modules[package]).get(short, _ABSENT) is module:
             delattr(sys.modules[package], short)
     importlib.invalidate_caches()
+    return taken

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rag_assets.contracts.cases import parse_case
 from rag_assets.contracts.errors import InputError
 from rag_assets.contracts.paths import cited_value
+from rag_assets.evaluation.matching import relevant_grade
 from rag_assets.evaluation.views import JudgmentView, RunView
 from rag_assets.evaluation.words import CASE_STAGES
 from rag_assets.store import CaseStage, StageResult
@@ -27,6 +29,7 @@ class StageView:
         attempts: how many were made in this run; 0 when the result was there already.
         latency_ms: of the attempt that made the result, in whichever run that was.
         executed_in: the run that executed it; None where there is no result.
+        usage: tokens and money that the stage reported, None where it reported nothing.
         failure: reason, type, message and traceback; None where the stage did not fail.
         attempt_errors: the error text of each attempt, where there was more than one.
     """
@@ -37,6 +40,7 @@ class StageView:
     attempts: int
     latency_ms: float | None
     executed_in: str | None
+    usage: Mapping[str, float] | None
     failure: Mapping[str, str] | None
     attempt_errors: tuple[str, ...]
 
@@ -151,21 +155,31 @@ def _no_case(reader: Reader, view: RunView, case_id: str) -> str:
 
 def _stage(stage: str, row: CaseStage | None, results: Mapping[str, StageResult]) -> StageView:
     if row is None:
-        return StageView(stage, "NOT_EXECUTED", None, 0, None, None, None, ())
+        return StageView(stage, "NOT_EXECUTED", None, 0, None, None, None, None, ())
     attempts = json.loads(row.attempts) if row.attempts else []
     result = results.get(row.identity) if row.identity else None
     failure = json.loads(row.failure) if row.failure and row.source == "error" else None
-    latency = row.latency_ms if failure else result.latency_ms if result else None
+    # What this run executed itself stands in its own row; a hit was executed by an earlier one.
+    is_ours = failure is not None or row.source == "miss"
+    latency = row.latency_ms if is_ours else result.latency_ms if result else None
+    usage = row.usage if is_ours else result.usage if result else None
     return StageView(
         stage=stage,
         state=_state(row, failure),
         source=row.source,
         attempts=len(attempts) or int(result is not None and row.source == "miss"),
         latency_ms=latency,
-        executed_in=result.run_id if result and row.digest else None,
+        executed_in=_executed_in(row, result if not is_ours else None),
+        usage=None if usage is None else json.loads(usage),
         failure=failure,
         attempt_errors=tuple(one["error"] for one in attempts),
     )
+
+
+def _executed_in(row: CaseStage, earlier: StageResult | None) -> str | None:
+    if row.digest is None:
+        return None
+    return row.run_id if earlier is None else earlier.run_id
 
 
 def _state(row: CaseStage, failure: Mapping[str, str] | None) -> str:
@@ -180,12 +194,13 @@ def _candidates(
     case: Mapping[str, Any],
     view: RunView,
 ) -> tuple[CandidateView, ...]:
-    wanted = _labels(case, view.record["relevance_unit"])
+    parsed, unit = parse_case(case), view.record["relevance_unit"]
+    is_labelled = any(label.grade > 0 for label in parsed.relevant)
     fates = _fates(context)
     found: list[CandidateView] = []
     for position, candidate in enumerate(retrieval["candidates"], start=1):
         doc_id, chunk_id = candidate["doc_id"], candidate.get("chunk_id")
-        unit = (doc_id, chunk_id if view.record["relevance_unit"] == "chunk" else None)
+        is_relevant = relevant_grade(parsed, doc_id, chunk_id, unit) > 0
         fate, tokens = fates.get(position, (None, None))
         found.append(
             CandidateView(
@@ -193,24 +208,13 @@ def _candidates(
                 doc_id=doc_id,
                 chunk_id=chunk_id,
                 score=candidate.get("score"),
-                relevant=unit in wanted if wanted else None,
+                relevant=is_relevant if is_labelled else None,
                 fate=fate,
                 tokens=tokens,
                 text=candidate.get("text"),
             )
         )
     return tuple(found)
-
-
-def _labels(case: Mapping[str, Any], unit: str) -> set[tuple[str, str | None]]:
-    """The relevant units of a case: those with a grade above 0."""
-    expected = case.get("expected")
-    labels = (expected.get("relevant") or []) if isinstance(expected, dict) else []
-    return {
-        (label["doc_id"], label.get("chunk_id") if unit == "chunk" else None)
-        for label in labels
-        if label.get("grade", 1) > 0
-    }
 
 
 def _fates(context: Mapping[str, Any] | None) -> dict[int, tuple[str, int | None]]:
@@ -226,5 +230,4 @@ def _citations(output: Any, view: RunView) -> Any:
     path = view.record["system"]["citations_path"]
     if path is None or output is None:
         return None
-    # The evaluators that this lives among take long to import, and only this report needs it.
     return cited_value(output, path).get("value")

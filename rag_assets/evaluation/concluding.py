@@ -101,16 +101,15 @@ def measure_run(session: Session) -> RunMetrics:
     rows += [slice_row(session.run_id, row) for row in slices.rows]
     with session.store.writing() as writer:
         writer.add(rows)
-        writer.put_heads(session.head_changes)
-    session.head_changes.clear()
+        session.take_pending(writer)
+    session.measured = True
     return RunMetrics(whole, slices, level)
 
 
 def decide_run(session: Session, metrics: RunMetrics) -> Conclusion:
     """Apply the policy to the metrics of a run, and record the decisions."""
     policy = session.project.policy
-    partial = len(session.cases) < len(session.project.dataset.cases)
-    completeness: Completeness = "PARTIAL" if partial else "COMPLETE"
+    completeness = completeness_of(session)
     rules = [rule for rule in policy.rules if rule.decides_on == "run"] if policy else []
     decisions: tuple[RuleDecision, ...] = ()
     gate = None
@@ -141,6 +140,18 @@ def decide_run(session: Session, metrics: RunMetrics) -> Conclusion:
         skipped_rules=len(policy.rules) - len(rules) if policy else 0,
         exit_code=exit_code,
     )
+
+
+def completeness_of(session: Session) -> Completeness:
+    """COMPLETE when every case of the dataset was executed and judged, or recorded as failed."""
+    if len(session.cases) < len(session.project.dataset.cases):
+        return "PARTIAL"
+    results = (one for stage in session.results.values() for one in stage.values())
+    if any(one.failure is not None and one.failure.reason == "not_executed" for one in results):
+        return "PARTIAL"
+    outcomes = (one for criterion in session.outcomes.values() for one in criterion)
+    lost = any(one.reason == "not_executed" for one in outcomes)
+    return "PARTIAL" if lost else "COMPLETE"
 
 
 def failure_groups(session: Session) -> list[dict[str, Any]]:
@@ -224,7 +235,7 @@ def _decision_row(session: Session, decision: RuleDecision) -> Decision:
 
 def _nothing_executed(session: Session) -> bool:
     generations = session.results.get("generation", {})
-    return bool(generations) and all(result.digest is None for result in generations.values())
+    return all(result.digest is None for result in generations.values())
 
 
 def decisions_digest(decisions: Sequence[RuleDecision], gate: GateDecision | None) -> str:

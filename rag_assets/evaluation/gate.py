@@ -90,9 +90,9 @@ def required_ids(policy: Policy, case_ids: Sequence[str]) -> frozenset[str]:
 
 
 def lacks_required(required: frozenset[str], outcomes: Mapping[str, Outcome]) -> bool:
-    """Whether a required case is missing for a metric, or was not part of the run."""
+    """Whether a required case has no value for a metric, for whatever reason."""
     return any(
-        case_id not in outcomes or outcomes[case_id].status == "missing" for case_id in required
+        case_id not in outcomes or outcomes[case_id].status != "observed" for case_id in required
     )
 
 

@@ -27,6 +27,7 @@ def finishing_calls(session: Session) -> Iterator[None]:
             raise KeyboardInterrupt
         session.interrupted.set()
         session.stop.set()
+        session.observer.stopping()
 
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

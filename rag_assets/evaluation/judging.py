@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -13,7 +14,7 @@ from rag_assets.contracts.canonical import canonical_json, digest
 from rag_assets.contracts.cases import Case
 from rag_assets.contracts.identities import judgment_key
 from rag_assets.contracts.paths import cited_value
-from rag_assets.evaluation.memo import CHUNK, case_stage_row
+from rag_assets.evaluation.memo import CHUNK, FLUSH_S, case_stage_row
 from rag_assets.evaluation.session import NOT_EXECUTED, CaseResult, Session
 from rag_assets.evaluation.words import Stage
 from rag_assets.evaluators import Absent, Evaluator, Evidence, Outcome, judge
@@ -21,6 +22,7 @@ from rag_assets.evaluators.base import Part
 from rag_assets.store import CaseStage, Judgment, RunJudgment
 from rag_assets.store.reader import Reader
 from rag_assets.store.records import Source
+from rag_assets.systems.calls import Failure
 
 STAGE_OF: Mapping[Part, Stage] = {
     "output": "generation",
@@ -41,17 +43,60 @@ class _Judged:
 
 @dataclass(slots=True)
 class _Chunk:
-    """What is read and written for some cases."""
+    """What is read for some cases.
 
-    cases: Sequence[Case]
+    Attributes:
+        payloads: digest → stored content.
+        settled: (case, criterion) → excluded or missing, before anything is judged.
+        keys: (case, criterion) → judgment key, for all others.
+        known: key → memoized judgment.
+        evidence: case → what evaluators look at, once it is needed.
+    """
+
     payloads: Mapping[str, str]
+    settled: dict[tuple[str, str], _Judged] = field(default_factory=dict)
     keys: dict[tuple[str, str], str] = field(default_factory=dict)
     known: Mapping[str, Judgment] = field(default_factory=dict)
     evidence: dict[str, Evidence] = field(default_factory=dict)
 
 
+@dataclass
+class _Batch:
+    """Judgments on their way to the store."""
+
+    session: Session
+    fresh: list[Judgment] = field(default_factory=list)
+    rows: list[RunJudgment] = field(default_factory=list)
+    stages: list[CaseStage] = field(default_factory=list)
+    since: float = field(default_factory=time.monotonic)
+
+    def take(self, case: Case, judged: Mapping[str, _Judged]) -> None:
+        """Take in the judgments of a case."""
+        session = self.session
+        result = session.results["judgments"][case.id] = _result(session, case, judged)
+        self.stages.append(case_stage_row(session, case, "judgments", result))
+        for criterion, one in judged.items():
+            session.outcomes[criterion].append(one.outcome)
+            self.rows.append(_row(session.run_id, case.id, criterion, one))
+            if one.source == "miss" and one.key is not None:
+                self.fresh.append(_memo(one.key, one.outcome))
+
+    def flush(self) -> None:
+        """Commit in one transaction."""
+        if self.stages:
+            with self.session.store.writing() as writer:
+                writer.put_judgments(self.fresh, replace=not self.session.use_cache)
+                writer.add(self.rows)
+                writer.add(self.stages)
+                self.session.take_pending(writer)
+            self.session.projector.committed("judgments", [row.case_id for row in self.stages])
+            self.session.observer.advanced("judgments", len(self.stages))
+        self.fresh, self.rows, self.stages = [], [], []
+        self.since = time.monotonic()
+
+
 def judge_cases(session: Session, *, execute: bool) -> None:
-    """Judge all cases of the run.
+    """Judge all cases of the run, or those before it was asked to stop.
 
     Args:
         session: the run; its outcomes and results are filled in.
@@ -59,47 +104,38 @@ def judge_cases(session: Session, *, execute: bool) -> None:
     """
     evaluators = session.project.evaluators
     session.outcomes = {evaluator.criterion: [] for evaluator in evaluators}
-    results = session.results["judgments"] = {}
+    session.results["judgments"] = {}
     session.observer.stage_started("judgments", len(session.cases))
+    batch = _Batch(session)
     cases = iter(session.cases)
-    while chunk_cases := list(islice(cases, CHUNK)):
-        chunk = _read(session, chunk_cases)
-        fresh: list[Judgment] = []
-        rows: list[RunJudgment] = []
-        stages: list[CaseStage] = []
-        for case in chunk_cases:
-            judged = {
-                evaluator.criterion: _judge(session, chunk, case, evaluator, execute)
-                for evaluator in evaluators
-            }
-            result = results[case.id] = _result(session, case, judged)
-            stages.append(case_stage_row(session, case, "judgments", result))
-            for criterion, one in judged.items():
-                session.outcomes[criterion].append(one.outcome)
-                rows.append(_row(session.run_id, case.id, criterion, one))
-                if one.source == "miss" and one.key is not None:
-                    fresh.append(_memo(one.key, one.outcome))
-        with session.store.writing() as writer:
-            writer.put_judgments(fresh)
-            writer.add(rows)
-            writer.add(stages)
-            writer.put_heads(session.head_changes)
-        session.head_changes.clear()
-        session.projector.committed("judgments", [case.id for case in chunk_cases])
-        session.observer.advanced("judgments", len(chunk_cases))
-    session.observer.stage_finished("judgments")
+    try:
+        while chunk_cases := list(islice(cases, CHUNK)):
+            chunk = _read(session, chunk_cases, execute)
+            for case in chunk_cases:
+                if session.stop.is_set():
+                    return
+                batch.take(
+                    case,
+                    {
+                        one.criterion: _judge(session, chunk, case, one, execute)
+                        for one in evaluators
+                    },
+                )
+                if time.monotonic() - batch.since >= FLUSH_S:
+                    batch.flush()
+            batch.flush()
+    finally:
+        batch.flush()
+        session.observer.stage_finished("judgments")
 
 
 def _judge(
     session: Session, chunk: _Chunk, case: Case, evaluator: Evaluator, execute: bool
 ) -> _Judged:
-    reason = evaluator.exclusion(case)
-    if reason is not None:
-        return _Judged(Outcome.excluded(reason), "none")
-    absent = _absent(session, case, evaluator)
-    if absent is not None:
-        return _Judged(Outcome.missing(absent.reason, absent.detail or None), "none")
-    key = chunk.keys[case.id, evaluator.criterion]
+    place = (case.id, evaluator.criterion)
+    if place in chunk.settled:
+        return chunk.settled[place]
+    key = chunk.keys[place]
     if key in session.judged:
         session.count("judgment", "shared")
         return _Judged(session.judged[key], "shared", key)
@@ -117,36 +153,51 @@ def _judge(
     return _Judged(outcome, "miss", key)
 
 
-def _read(session: Session, cases: Sequence[Case]) -> _Chunk:
+def _read(session: Session, cases: Sequence[Case], execute: bool) -> _Chunk:
     """Everything that a chunk needs, in one opening of the store."""
     with session.store.reading() as reader:
-        chunk = _Chunk(cases, _citing_payloads(session, reader, cases))
+        chunk = _Chunk(_citing_payloads(session, reader, cases))
         for case in cases:
             for evaluator in session.project.evaluators:
-                if evaluator.exclusion(case) is None and not _absent(session, case, evaluator):
-                    key = judgment_key(
-                        evaluator.criterion,
-                        evaluator.identity,
-                        evaluator.reads_of_case(case),
-                        [_read_digest(session, chunk, case, part) for part in evaluator.reads],
-                    )
-                    chunk.keys[case.id, evaluator.criterion] = key
-        if session.use_cache:
+                _settle_or_key(session, chunk, case, evaluator)
+        if session.use_cache or not execute:
             chunk.known = reader.judgments(list(chunk.keys.values()))
-        needed = {
-            case.id
-            for case in cases
-            for evaluator in session.project.evaluators
-            if chunk.keys.get((case.id, evaluator.criterion), "") not in chunk.known
+        if not execute:
+            return chunk
+        unknown = {
+            case_id
+            for (case_id, _), key in chunk.keys.items()
+            if key not in chunk.known and key not in session.judged
         }
+        session.projector.starting("judgments", [one.id for one in cases if one.id in unknown])
         digests = [
             found
-            for case_id in needed
+            for case_id in unknown
             for stage in ("retrieval", "assembled_context", "generation")
             if (found := _digest(session, case_id, stage)) is not None
         ]
         chunk.payloads = {**chunk.payloads, **session.payloads(reader, digests)}
     return chunk
+
+
+def _settle_or_key(session: Session, chunk: _Chunk, case: Case, evaluator: Evaluator) -> None:
+    place = (case.id, evaluator.criterion)
+    reason = evaluator.exclusion(case)
+    if reason is not None:
+        chunk.settled[place] = _Judged(Outcome.excluded(reason), "none")
+        return
+    for part in evaluator.reads:
+        if _digest(session, case.id, STAGE_OF[part]) is None:
+            failure = _failure(session, case.id, STAGE_OF[part])
+            detail = f"{failure.type}: {failure.message}".strip(": ")
+            chunk.settled[place] = _Judged(Outcome.missing(failure.reason, detail), "none")
+            return
+    chunk.keys[place] = judgment_key(
+        evaluator.criterion,
+        evaluator.identity,
+        evaluator.reads_of_case(case),
+        [_read_digest(session, chunk, case, part) for part in evaluator.reads],
+    )
 
 
 def _citing_payloads(session: Session, reader: Reader, cases: Sequence[Case]) -> Mapping[str, str]:
@@ -157,14 +208,10 @@ def _citing_payloads(session: Session, reader: Reader, cases: Sequence[Case]) ->
     return session.payloads(reader, (one for one in found if one is not None))
 
 
-def _absent(session: Session, case: Case, evaluator: Evaluator) -> Absent | None:
-    """The first part that does not exist because a stage has no result."""
-    for part in evaluator.reads:
-        result = session.results[STAGE_OF[part]].get(case.id)
-        if result is None or result.digest is None:
-            failure = (result.failure if result else None) or NOT_EXECUTED
-            return Absent(failure.reason, f"{failure.type}: {failure.message}".strip(": "))
-    return None
+def _failure(session: Session, case_id: str, stage: Stage) -> Failure:
+    """Why a stage of a case has no result."""
+    result = session.results[stage].get(case_id)
+    return (result.failure if result else None) or NOT_EXECUTED
 
 
 def _digest(session: Session, case_id: str, stage: Stage) -> str | None:
@@ -205,7 +252,7 @@ def _evidence(session: Session, chunk: _Chunk, case: Case) -> Evidence:
             if result is not None and result.digest is not None:
                 parts[stage] = json.loads(chunk.payloads[result.digest])
             else:
-                failure = (result.failure if result else None) or NOT_EXECUTED
+                failure = _failure(session, case.id, stage)
                 parts[stage] = Absent(failure.reason, failure.message)
         retrieval, context, output = (
             parts["retrieval"],
@@ -262,7 +309,6 @@ def _result(session: Session, case: Case, judged: Mapping[str, _Judged]) -> Case
         }
     )
     if generation is None or generation.digest is None:
-        failure = (generation.failure if generation else None) or NOT_EXECUTED
-        return CaseResult("blocked", failure=failure)
+        return CaseResult("blocked", failure=_failure(session, case.id, "generation"))
     sources = {one.source for one in judged.values()}
     return CaseResult("miss" if "miss" in sources else "hit", content, content)

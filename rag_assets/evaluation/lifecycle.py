@@ -5,13 +5,12 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
 from rag_assets.contracts.canonical import canonical_json
-from rag_assets.evaluation.concluding import Conclusion, failure_groups
-from rag_assets.evaluation.owner import describe, is_alive, this_process
+from rag_assets.evaluation.concluding import Conclusion, completeness_of, failure_groups
+from rag_assets.evaluation.owner import describe, is_alive, now, this_process
 from rag_assets.evaluation.project import Project
 from rag_assets.evaluation.session import Session
 from rag_assets.evaluation.words import RunState
@@ -19,6 +18,7 @@ from rag_assets.store import RunRow
 from rag_assets.store.writer import Writer
 
 _LOOK_AGAIN_S = 0.25
+_EXIT_CODES = {"STOPPED": 2, "INTERRUPTED": 130}
 
 
 def new_run_id() -> str:
@@ -26,11 +26,6 @@ def new_run_id() -> str:
     from ulid import ULID
 
     return f"run_{ULID()}"
-
-
-def now() -> str:
-    """The time now, as ISO 8601 text in UTC with milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def start_run(
@@ -68,6 +63,7 @@ def start_run(
                         gate=None,
                         exit_code=None,
                         owner=this_process(),
+                        heartbeat=now(),
                         error=None,
                         record=record,
                         summary=None,
@@ -86,6 +82,7 @@ def end_run(
     *,
     conclusion: Conclusion | None = None,
     error: str | None = None,
+    exit_code: int | None = None,
 ) -> None:
     """Record how a run ended.
 
@@ -94,35 +91,37 @@ def end_run(
         state: DECIDED, STOPPED or INTERRUPTED.
         conclusion: what was decided, when it came to that.
         error: what stopped it, for people.
+        exit_code: where the state does not say it: 4 for an error of our own.
     """
-    columns: dict[str, str | int | None] = {"state": state, "finished_at": now(), "error": error}
+    columns: dict[str, str | int | None] = {
+        "state": state,
+        "finished_at": now(),
+        "error": error,
+        "exit_code": _EXIT_CODES.get(state) if exit_code is None else exit_code,
+    }
     summary: dict[str, Any] = {
         "cases": len(session.cases),
         "counts": {what: dict(counts) for what, counts in session.counts.items()},
         "failures": failure_groups(session),
     }
+    if session.measured or (state != "DECIDED" and session.is_evaluation):
+        columns["completeness"] = completeness_of(session) if state == "DECIDED" else "PARTIAL"
     if conclusion is not None:
-        columns |= {
-            "completeness": conclusion.completeness,
-            "gate": conclusion.gate.state if conclusion.gate else None,
-            "exit_code": conclusion.exit_code,
-        }
+        columns["gate"] = conclusion.gate.state if conclusion.gate else None
+        columns["exit_code"] = conclusion.exit_code
         summary |= conclusion.summary()
-    elif state != "DECIDED" and session.is_evaluation:
-        columns["completeness"] = "PARTIAL"
     columns["summary"] = canonical_json(summary)
     with session.store.writing() as writer:
-        writer.put_stage_results(session.pending_results)
-        writer.put_heads(session.head_changes)
+        session.take_pending(writer)
         writer.update_run(session.run_id, **columns)
-    session.pending_results.clear()
-    session.head_changes.clear()
 
 
 def mark_dead_runs(writer: Writer) -> None:
-    """Mark runs INTERRUPTED whose process is gone."""
+    """Mark runs INTERRUPTED whose process is gone, or began another run since."""
+    me = this_process()
     for row in writer.reader.running():
-        if not is_alive(row.owner):
+        # A run that this process left behind is over as well: it never waits for itself.
+        if row.owner == me or not is_alive(row.owner, row.heartbeat):
             writer.update_run(
                 row.id,
                 state="INTERRUPTED",

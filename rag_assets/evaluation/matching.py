@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from rag_assets.contracts.artifacts import ContextItem, Passage
 from rag_assets.contracts.cases import Case
+
+if TYPE_CHECKING:
+    from rag_assets.contracts.artifacts import ContextItem, Passage
 
 Unit = Literal["doc", "chunk"]
 
@@ -26,6 +28,16 @@ class Match:
     labelled: bool
     position: int | None = None
     ambiguous: bool = False
+
+
+def relevant_grade(case: Case, doc_id: str, chunk_id: str | None, unit: Unit) -> float:
+    """The largest grade that a label of the case gives a passage; 0 where no label names it."""
+    grades = [
+        label.grade
+        for label in case.relevant
+        if label.doc_id == doc_id and (unit == "doc" or label.chunk_id == chunk_id)
+    ]
+    return max(grades, default=0.0)
 
 
 def match_relevant(case: Case, candidates: Sequence[Passage | ContextItem], unit: Unit) -> Match:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Protocol
 
@@ -20,7 +20,7 @@ from rag_assets.systems.current import CurrentCase
 
 CHUNK = 2000
 _FLUSH_ROWS = 2000
-_FLUSH_S = 0.5
+FLUSH_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,8 @@ class Recipe(Protocol):
     asynchronous: bool
     reuses: bool
     """False: executed anew every time; what is memoized then only serves look-ups."""
+    has_contract: bool
+    """Whether a malformed artifact made in it breaks the contract; otherwise it is an error."""
 
     def prepare(self, session: Session, reader: Reader, cases: Sequence[Case]) -> Iterator[Work]:
         """Make cases ready, reading what they need in bulk; all of them have a parent result."""
@@ -76,6 +78,7 @@ def run_stage(session: Session, recipe: Recipe, *, execute: bool) -> None:
             if result is not None:
                 stage.finish(result)
             stage.batch.flush_if_due()
+            session.beat()
     finally:
         stage.batch.flush()
         session.observer.stage_finished(recipe.stage)
@@ -97,19 +100,17 @@ class Batch:
 
     def flush_if_due(self) -> None:
         """Commit when enough has gathered, or it has waited long enough."""
-        if len(self.rows) >= _FLUSH_ROWS or time.monotonic() - self.since >= _FLUSH_S:
+        if len(self.rows) >= _FLUSH_ROWS or time.monotonic() - self.since >= FLUSH_S:
             self.flush()
 
     def flush(self) -> None:
         """Commit in one transaction, artifacts first."""
         if self.rows or self.artifacts:
+            self.session.pending_results += self.results
             with self.session.store.writing() as writer:
                 writer.put_artifacts(self.kind, self.artifacts)
-                writer.put_stage_results([*self.results, *self.session.pending_results])
                 writer.add(self.rows)
-                writer.put_heads(self.session.head_changes)
-            self.session.pending_results.clear()
-            self.session.head_changes.clear()
+                self.session.take_pending(writer)
         if self.rows:
             self.session.projector.committed(self.stage, [row.case_id for row in self.rows])
         self.artifacts, self.results, self.rows = {}, [], []
@@ -150,15 +151,23 @@ class _StageRun:
     def finish(self, call: CallResult) -> None:
         """Take in the result of a call, and of the cases that share it."""
         work = self._works.pop(call.key)
+        usage = canonical_json(dict(call.usage)) if call.usage else None
         if call.failure is not None:
             result = CaseResult(
-                "error", work.identity, None, call.failure, call.latency_ms, call.attempts
+                "error",
+                work.identity,
+                failure=call.failure,
+                latency_ms=call.latency_ms,
+                attempts=call.attempts,
+                usage=usage,
             )
             self._note_malformed(work.case, call.failure)
         else:
             content = canonical_json(call.value)
             digest = digest_text(content)
-            result = CaseResult("miss", work.identity, digest, None, call.latency_ms, call.attempts)
+            result = CaseResult(
+                "miss", work.identity, digest, None, call.latency_ms, call.attempts, usage
+            )
             self.session.keep_payload(digest, content)
             self.batch.artifacts[digest] = content
             self.batch.results.append(
@@ -168,7 +177,7 @@ class _StageRun:
                     digest,
                     self.session.run_id,
                     call.latency_ms,
-                    canonical_json(dict(call.usage)) if call.usage else None,
+                    usage,
                 )
             )
         self._conclude(work.case, result)
@@ -189,6 +198,14 @@ class _StageRun:
 
     def _conclude_or_call(self, work: Work, known: Mapping[str, StageResult]) -> Call | None:
         case, identity = work.case, work.identity
+        # Before the cache: what this run has executed itself may be in there by now.
+        leader = self._leaders.get(identity)
+        if leader is not None and leader in self.results:
+            self._conclude(case, self._shared(self.results[leader]))
+            return None
+        if leader is not None:
+            self._followers.setdefault(leader, []).append(case)
+            return None
         if identity in known:
             result = CaseResult("hit", identity, known[identity].digest)
             self._conclude(case, result)
@@ -196,21 +213,16 @@ class _StageRun:
         if not self.execute:
             self._conclude(case, CaseResult("none", identity, failure=NOT_EXECUTED))
             return None
-        leader = self._leaders.setdefault(identity, case.id)
-        if leader != case.id:
-            if leader in self.results:
-                self._conclude(case, self._shared(self.results[leader]))
-            else:
-                self._followers.setdefault(leader, []).append(case)
-            return None
+        self._leaders[identity] = case.id
         self._works[case.id] = work
         current = CurrentCase(self.session.project.system.config, case.user, case.as_of)
-        return Call(case.id, work.invoke, work.accept, current)
+        has_contract = self.recipe.has_contract
+        return Call(case.id, work.invoke, work.accept, current, has_contract=has_contract)
 
     def _shared(self, result: CaseResult) -> CaseResult:
         if result.digest is None:
-            return result
-        return CaseResult("shared", result.identity, result.digest)
+            return replace(result, is_shared=True)
+        return CaseResult("shared", result.identity, result.digest, is_shared=True)
 
     def _conclude(self, case: Case, result: CaseResult) -> None:
         self.results[case.id] = result
@@ -266,4 +278,5 @@ def case_stage_row(session: Session, case: Case, stage: Stage, result: CaseResul
         result.latency_ms,
         failure,
         attempts,
+        result.usage,
     )

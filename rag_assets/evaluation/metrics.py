@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import fsum
 from typing import Literal
 
 from rag_assets.evaluators import Outcome
@@ -65,7 +66,7 @@ def measure(
     lost = missing.total()
     passes = round(sum(values)) if kind == "verdict" else None
     interval = None
-    if (with_interval and values) or (lost and with_interval):
+    if with_interval and (values or lost):
         if passes is not None:
             interval = clopper_pearson(passes, len(values), lost, level)
         else:
@@ -86,6 +87,4 @@ def measure(
 
 
 def _estimate(values: Sequence[float]) -> float | None:
-    from math import fsum
-
     return fsum(values) / len(values) if values else None

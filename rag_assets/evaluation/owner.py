@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 import os
 import socket
+from datetime import UTC, datetime
 from pathlib import Path
+
+HEARTBEAT_S = 90.0
+"""Seconds of silence after which a process of another host counts as dead."""
 
 
 def this_process() -> str:
@@ -21,14 +25,25 @@ def describe(owner: str) -> str:
     return f"process {described['pid']}{place}"
 
 
-def is_alive(owner: str) -> bool:
+def now() -> str:
+    """The time now, as ISO 8601 text in UTC with milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def is_alive(owner: str, heartbeat: str) -> bool:
     """Whether the process that an owner text describes is running.
 
-    A process of another host counts as alive: nobody here can tell.
+    Nobody here can see a process of another host: it is alive as long as its last sign of life
+    is not older than `HEARTBEAT_S`.
+
+    Args:
+        owner: from `this_process`.
+        heartbeat: the last sign of life, from `now`.
     """
     described = json.loads(owner)
     if described["host"] != socket.gethostname():
-        return True
+        silence = datetime.now(UTC) - datetime.fromisoformat(heartbeat)
+        return silence.total_seconds() <= HEARTBEAT_S
     pid = int(described["pid"])
     try:
         os.kill(pid, 0)

@@ -86,7 +86,7 @@ def load_project(config_path: Path, policy_path: Path | None = None) -> Project:
     Raises:
         InputError: with every problem of config, dataset, system, evaluators and policy.
     """
-    forget_project_modules()
+    forget_project_modules(config_path.parent)
     config = load_config(config_path)
     problems: list[Problem] = []
     dataset = read_dataset(config.dataset, problems, name=_relative(config.dataset, config.root))
@@ -95,7 +95,7 @@ def load_project(config_path: Path, policy_path: Path | None = None) -> Project:
         config.evaluators,
         file=config_path.name,
         depth=system.depth if system else None,
-        recorded=frozenset({"retrieval", "context", "citations"}),
+        recorded=_recorded(system),
         dataset=dataset,
         root=config.root,
         problems=problems,
@@ -153,6 +153,12 @@ def _retry_on(config: Config, problems: list[Problem]) -> tuple[type[BaseExcepti
     return tuple(classes)
 
 
+def _recorded(system: StagedSystem | None) -> frozenset[str]:
+    """The artifacts that a staged system records; citations only where a path leads to them."""
+    cites = system is None or system.citations_path is not None
+    return frozenset({"retrieval", "context", *(["citations"] if cites else [])})
+
+
 def _check_slices(config: Config, dataset: Dataset, problems: list[Problem]) -> None:
     for index, name in enumerate(config.slices):
         if not name.startswith("metadata."):
@@ -203,7 +209,7 @@ def selection(dataset: Dataset, pattern: str | None, limit: int | None) -> tuple
     if pattern is None and limit is None:
         return None
     ids = [case.id for case in dataset.cases]
-    chosen = [case_id for case_id in ids if pattern is None or fnmatchcase(case_id, pattern)]
+    chosen = [one for one in ids if pattern is None or one == pattern or fnmatchcase(one, pattern)]
     if not chosen:
         near = difflib.get_close_matches(pattern or "", ids, n=3, cutoff=0.3)
         hint = f" Nearest ids: {', '.join(near)}." if near else ""

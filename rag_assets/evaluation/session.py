@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,13 +12,14 @@ from typing import Literal, Protocol
 
 from rag_assets.contracts.cases import Case
 from rag_assets.evaluation.matching import Match
+from rag_assets.evaluation.owner import HEARTBEAT_S, now
 from rag_assets.evaluation.project import Project
 from rag_assets.evaluation.words import Stage
 from rag_assets.evaluators import Outcome
 from rag_assets.store import Head, StageResult, Store
 from rag_assets.store.reader import Reader
 from rag_assets.store.records import Source
-from rag_assets.store.writer import HeadKey
+from rag_assets.store.writer import HeadKey, Writer
 from rag_assets.systems.calls import Attempt, CallSettings, CallWindow, EventLoop, Failure
 
 _PAYLOAD_BYTES = 64_000_000
@@ -34,6 +36,8 @@ class CaseResult:
         digest: digest of the content; None where there is none.
         failure: why there is none; of an earlier stage when `source` is blocked.
         latency_ms: how long the execution took; 0 for a hit.
+        usage: what the stage reported to have used, as JSON.
+        is_shared: another case of the run with the same identity was executed for both.
     """
 
     source: Source
@@ -42,6 +46,8 @@ class CaseResult:
     failure: Failure | None = None
     latency_ms: float = 0.0
     attempts: tuple[Attempt, ...] = ()
+    usage: str | None = None
+    is_shared: bool = False
 
 
 class Observer(Protocol):
@@ -49,6 +55,9 @@ class Observer(Protocol):
 
     def waiting(self, run_id: str, holder: str) -> None:
         """The run waits until another run of the project has ended."""
+
+    def stopping(self) -> None:
+        """The run was asked to stop; calls in flight are waited for."""
 
     def stage_started(self, stage: Stage, cases: int) -> None:
         """A stage begins with so many cases."""
@@ -65,6 +74,9 @@ class Observer(Protocol):
 
 class Silent:
     """An observer that tells nobody."""
+
+    def stopping(self) -> None:
+        """Nothing."""
 
     def waiting(self, run_id: str, holder: str) -> None:
         """Nothing."""
@@ -128,6 +140,7 @@ class Session:
         facts: case id → what slices ask.
         counts: hits, misses and shared results for the cache lines.
         pending_results, head_changes: to be written with the next transaction.
+        measured: whether the run has come to its metrics.
         stop: set when no further call may be started.
         interrupted: set by a signal; `stop` is then set as well.
     """
@@ -149,6 +162,8 @@ class Session:
     stop: threading.Event = field(default_factory=threading.Event)
     interrupted: threading.Event = field(default_factory=threading.Event)
     loop: EventLoop = field(default_factory=EventLoop)
+    measured: bool = False
+    last_beat: float = field(default_factory=time.monotonic)
     _payloads: dict[str, str] = field(default_factory=dict)
     _payload_bytes: int = 0
 
@@ -170,6 +185,21 @@ class Session:
             retry_on=self.project.retry_on,
         )
         return CallWindow(settings, self.loop, self.stop)
+
+    def take_pending(self, writer: Writer) -> None:
+        """Write what waits for the next transaction, and a sign of life."""
+        writer.put_stage_results(self.pending_results, replace=not self.use_cache)
+        writer.put_heads(self.head_changes)
+        writer.update_run(self.run_id, heartbeat=now())
+        self.pending_results.clear()
+        self.head_changes.clear()
+        self.last_beat = time.monotonic()
+
+    def beat(self) -> None:
+        """Give a sign of life, when nothing was written for a while."""
+        if time.monotonic() - self.last_beat >= HEARTBEAT_S / 3:
+            with self.store.writing() as writer:
+                self.take_pending(writer)
 
     def facts_of(self, case_id: str) -> CaseFacts:
         """The facts of a case, to be filled in."""

@@ -112,12 +112,13 @@ def _measure(
 
 def _mark(rows: list[SliceMetric], whole: Mapping[str, MetricValue]) -> SliceTable:
     """Test each split of the run once, adjust all tests together, and mark."""
+    halves = _halves(rows, whole)
     splits: dict[tuple[str, str], list[int]] = {}
     for index, row in enumerate(rows):
         part, run = row.metric, whole[row.metric.criterion]
         if part.interval is None or part.passes is None or not 0 < part.observed < run.observed:
             continue
-        is_half = _is_two_valued(rows, row, run)
+        is_half = (row.slice_name, part.criterion) in halves
         split = row.slice_name if is_half else f"{row.slice_name}={row.value}"
         splits.setdefault((split, part.criterion), []).append(index)
     tested = list(splits.values())
@@ -135,17 +136,17 @@ def _mark(rows: list[SliceMetric], whole: Mapping[str, MetricValue]) -> SliceTab
     return SliceTable(tuple(done), len(tested), not any(attainably_marked))
 
 
-def _is_two_valued(rows: Sequence[SliceMetric], row: SliceMetric, run: MetricValue) -> bool:
-    """Whether two values of the slice hold all observed cases of the metric between them."""
-    criterion = row.metric.criterion
-    sizes = [
-        one.metric.observed
-        for one in rows
-        if one.slice_name == row.slice_name
-        and one.metric.criterion == criterion
-        and one.metric.observed
-    ]
-    return len(sizes) == 2 and sum(sizes) == run.observed
+def _halves(rows: Sequence[SliceMetric], whole: Mapping[str, MetricValue]) -> set[tuple[str, str]]:
+    """(slice, criterion) where two values hold all observed cases of the metric between them."""
+    sizes: dict[tuple[str, str], list[int]] = {}
+    for row in rows:
+        if row.metric.observed:
+            sizes.setdefault((row.slice_name, row.metric.criterion), []).append(row.metric.observed)
+    return {
+        place
+        for place, observed in sizes.items()
+        if len(observed) == 2 and sum(observed) == whole[place[1]].observed
+    }
 
 
 def _p(part: MetricValue, whole: Mapping[str, MetricValue]) -> float:

@@ -57,6 +57,7 @@ class RetrievalStage:
     parent: Stage = "cases"
     kind = "retrieval/v1"
     reuses = True
+    has_contract = True
 
     def __init__(self, session: Session) -> None:
         system = session.project.system
@@ -90,6 +91,7 @@ class AssemblyStage:
     kind = "context/v1"
     asynchronous = False
     reuses = False
+    has_contract = True
 
     def __init__(self, session: Session) -> None:
         system = session.project.system
@@ -151,6 +153,7 @@ class GenerationStage:
     parent: Stage = "assembled_context"
     kind = "generation/v1"
     reuses = True
+    has_contract = False
 
     def __init__(self, session: Session) -> None:
         system = session.project.system
@@ -182,15 +185,19 @@ class GenerationStage:
             yield Work(
                 case,
                 keys.generation_of(case, [passage.record() for passage in kept]),
-                partial(_invoke, self._generate, case, kept),
+                partial(self._invoke, case, kept),
                 _accept_output,
             )
+
+    def _invoke(self, case: Case, kept: Sequence[Passage]) -> Any:
+        """Call the stage with passages of its own, whatever an earlier attempt did to them."""
+        return _invoke(self._generate, case, [one.model_copy(deep=True) for one in kept])
 
     def concluded(self, session: Session, case: Case, result: CaseResult) -> None:
         """Count it, and count the execution as a whole."""
         _count(session, "generate", result)
         execution = self._executions.get(case.id)
-        if result.source == "shared":
+        if result.is_shared:
             session.count("execution", "shared")
         elif execution in self._known and result.source == "hit":
             session.count("execution", "hit")
@@ -235,7 +242,9 @@ def _seeded(session: Session, stage: str) -> Callable[..., Any]:
 
 
 def _count(session: Session, what: Any, result: CaseResult) -> None:
-    if result.source in ("hit", "miss", "shared"):
+    if result.is_shared:
+        session.count(what, "shared")
+    elif result.source in ("hit", "miss"):
         session.count(what, result.source)
     elif result.source == "error":
         session.count(what, "miss")

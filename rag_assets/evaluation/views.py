@@ -163,7 +163,7 @@ class RunView:
     @property
     def exit_code(self) -> int | None:
         """Of the command that made the run; None while it goes on."""
-        return {"STOPPED": 2, "INTERRUPTED": 130}.get(self.state, self.row.exit_code)
+        return 130 if self.state == "INTERRUPTED" else self.row.exit_code
 
     def judgment(self, row: RunJudgment) -> JudgmentView:
         """A stored outcome of this run, with what its kind says about the value."""
@@ -236,7 +236,7 @@ def completeness_of(row: RunRow) -> str | None:
 
 
 def _is_dead(row: RunRow) -> bool:
-    return row.state == "RUNNING" and not is_alive(row.owner)
+    return row.state == "RUNNING" and not is_alive(row.owner, row.heartbeat)
 
 
 def _metric(metric: Metric) -> MetricView:

@@ -78,7 +78,12 @@ def _stages(view: CaseView, width: int | None) -> list[Line]:
         if stage.stage != "cases"
     ]
     header = ["stage", "state", "attempts", "time", "cache"]
-    return grid(header, table, width, INDENT)
+    used = [
+        line(f"{stage.stage} used {value_text(dict(stage.usage))}", indent=INDENT)
+        for stage in view.stages
+        if stage.usage
+    ]
+    return [*grid(header, table, width, INDENT), *used]
 
 
 def _failure(stage: StageView) -> Iterator[Line]:

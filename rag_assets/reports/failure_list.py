@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 from rag_assets.evaluation.failures import FailedCase
@@ -28,7 +29,7 @@ def failure_list(
     last = [line(f"… and {more} more (--limit {len(failed)})")] if more > 0 else []
     if failed:
         example = failed[0].case_id
-        last.append(line(f"Next: rag-assets inspect {reference} --case {example}"))
+        last.append(line(f"Next: rag-assets inspect {reference} --case {shlex.quote(example)}"))
     return blocks([line(head)], *(_case(case) for case in failed[:limit]), last)
 
 

@@ -26,6 +26,7 @@ class RunRow:
     gate: str | None
     exit_code: int | None
     owner: str
+    heartbeat: str
     error: str | None
     record: str
     summary: str | None
@@ -45,7 +46,8 @@ class StageResult:
 
 @dataclass(frozen=True, slots=True)
 class CaseStage:
-    """What one stage of one case came to in one run. `failure` and `attempts` are JSON."""
+    """What one stage of one case came to in one run. `failure`, `attempts` and `usage` are
+    JSON."""
 
     run_id: str
     case_id: str
@@ -56,6 +58,7 @@ class CaseStage:
     latency_ms: float
     failure: str | None
     attempts: str | None
+    usage: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ MIGRATIONS: tuple[str, ...] = (
         id VARCHAR NOT NULL, created_at VARCHAR NOT NULL, finished_at VARCHAR,
         project VARCHAR NOT NULL, origin VARCHAR NOT NULL, parent VARCHAR, dagster_run_id VARCHAR,
         state VARCHAR NOT NULL, completeness VARCHAR, gate VARCHAR, exit_code INTEGER,
-        owner VARCHAR NOT NULL, error VARCHAR, record VARCHAR NOT NULL,
-        summary VARCHAR
+        owner VARCHAR NOT NULL, heartbeat VARCHAR NOT NULL, error VARCHAR,
+        record VARCHAR NOT NULL, summary VARCHAR
     );
     CREATE TABLE artifacts (
         digest VARCHAR NOT NULL, kind VARCHAR NOT NULL, payload VARCHAR NOT NULL
@@ -32,7 +32,7 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE TABLE run_cases (
         run_id VARCHAR NOT NULL, case_id VARCHAR NOT NULL, stage VARCHAR NOT NULL,
         identity VARCHAR, digest VARCHAR, source VARCHAR NOT NULL, latency_ms DOUBLE NOT NULL,
-        failure VARCHAR, attempts VARCHAR
+        failure VARCHAR, attempts VARCHAR, usage VARCHAR
     );
     CREATE TABLE judgments (
         key VARCHAR NOT NULL, status VARCHAR NOT NULL, value DOUBLE, reason VARCHAR, detail VARCHAR

@@ -64,13 +64,13 @@ class Writer:
         rows = [(digest, kind, payload) for digest, payload in payloads.items()]
         self._insert_new("artifacts", "digest", ("digest", "kind", "payload"), rows)
 
-    def put_stage_results(self, results: Sequence[StageResult]) -> None:
-        """Memoize results; an identity that is known keeps its first result."""
-        self._insert_new("stage_results", "identity", *_columns(results))
+    def put_stage_results(self, results: Sequence[StageResult], *, replace: bool = False) -> None:
+        """Memoize results; an identity that is known keeps its result unless it is replaced."""
+        self._insert_new("stage_results", "identity", *_columns(results), replace=replace)
 
-    def put_judgments(self, judgments: Sequence[Judgment]) -> None:
-        """Memoize judgments; a key that is known keeps its first judgment."""
-        self._insert_new("judgments", "key", *_columns(judgments))
+    def put_judgments(self, judgments: Sequence[Judgment], *, replace: bool = False) -> None:
+        """Memoize judgments; a key that is known keeps its judgment unless it is replaced."""
+        self._insert_new("judgments", "key", *_columns(judgments), replace=replace)
 
     def add(
         self,
@@ -102,12 +102,24 @@ class Writer:
             self._connection.execute(f"INSERT INTO {table} SELECT {places}", batch)
 
     def _insert_new(
-        self, table: str, key: str, names: Sequence[str], rows: Sequence[tuple[Any, ...]]
+        self,
+        table: str,
+        key: str,
+        names: Sequence[str],
+        rows: Sequence[tuple[Any, ...]],
+        *,
+        replace: bool = False,
     ) -> None:
         if not rows:
             return
         at = names.index(key)
         unique = {row[at]: row for row in reversed(rows)}
+        if replace:
+            self._connection.execute(
+                f"DELETE FROM {table} WHERE {key} IN (SELECT unnest($1))", [list(unique)]
+            )
+            self._append_rows(table, list(unique.values()))
+            return
         # Payloads are large: find out first which of them are new.
         known = self._connection.execute(
             f"SELECT {key} FROM {table} WHERE {key} IN (SELECT unnest($1))", [list(unique)]

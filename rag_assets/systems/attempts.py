@@ -70,6 +70,8 @@ class Call:
         case: what `current_case()` gives.
         attempts: those that are over.
         started: when its attempt began, or will begin after a wait (monotonic seconds).
+        has_contract: whether a malformed artifact breaks a contract, even when the user's code
+            caught the error; otherwise it is an error like any other.
     """
 
     key: str
@@ -78,6 +80,7 @@ class Call:
     case: CurrentCase
     attempts: list[Attempt] = field(default_factory=list)
     started: float | None = None
+    has_contract: bool = True
     _decided: threading.Lock = field(default_factory=threading.Lock)
 
     def decide(self) -> bool:
@@ -107,7 +110,7 @@ def attempt(call: Call, settings: CallSettings) -> Iterator[None]:
             yield
     except BaseException as raised:
         error = raised
-    if noted:
+    if noted and call.has_contract:
         error = noted[0]
     if time.monotonic() - began > settings.timeout_s:
         error = AttemptTimeoutError(settings)
@@ -142,10 +145,10 @@ def pause_before_next(call: Call, settings: CallSettings, error: BaseException) 
     return pause
 
 
-def failure_of(error: BaseException, root: Path) -> Failure:
+def failure_of(call: Call, error: BaseException, root: Path) -> Failure:
     """The failure of a call whose last attempt raised an error; `root` is the project folder."""
     name, text = _described(error)
-    if isinstance(error, ArtifactError):
+    if isinstance(error, ArtifactError) and call.has_contract:
         return Failure("malformed_artifact", name, text)
     if isinstance(error, AttemptTimeoutError):
         return Failure("timeout", name, text)

@@ -146,7 +146,7 @@ class CallWindow:
         if not asynchronous:
             self._start_worker()
         self._loop.leave_if_blocked()
-        return self._result(call, None, failure_of(error, self._settings.root))
+        return self._result(call, None, failure_of(call, error, self._settings.root))
 
     # Threads
 
@@ -172,7 +172,7 @@ class CallWindow:
             except BaseException as error:
                 pause = pause_before_next(call, self._settings, error)
                 if pause is None or self._stop.wait(pause):
-                    return None, failure_of(error, self._settings.root)
+                    return None, failure_of(call, error, self._settings.root)
 
     # The loop
 
@@ -194,7 +194,7 @@ class CallWindow:
             except BaseException as error:
                 pause = pause_before_next(call, self._settings, error)
                 if pause is None or await self._is_stopped_within(pause):
-                    return None, failure_of(error, self._settings.root)
+                    return None, failure_of(call, error, self._settings.root)
 
     async def _in_time(self, awaitable: Awaitable[Any]) -> Any:
         limit = asyncio.timeout(self._settings.timeout_s)

@@ -131,7 +131,7 @@ def load_staged(config: Config, name: str, problems: list[Problem]) -> StagedSys
     return StagedSystem(
         name=config.system.name,
         version=config.system.version or declared.version,
-        config=config.system.config or declared.config,
+        config=declared.config if config.system.config is None else config.system.config,
         depth=depth,
         top_k=top_k,
         token_budget=budget,
