@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO := $(VENV)/demo
 
-.PHONY: demo test lint format ui bench clean
+.PHONY: demo test lint format docs ui bench clean
 
 demo: $(READY)
 	@rm -rf $(DEMO) && $(BIN)/rag-assets init --example support_rag $(DEMO)
@@ -24,6 +24,9 @@ lint: $(READY)
 format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(READY)
+	$(BIN)/python -m docs
 
 ui: $(READY)
 	RAG_ASSETS_PROJECT=$${RAG_ASSETS_PROJECT:-examples/support_rag} $(BIN)/dagster dev

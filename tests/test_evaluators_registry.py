@@ -397,12 +397,14 @@ def test_the_declaration_of_one_type():
         {
             "name": "k",
             "type": "integer",
+            "required": False,
             "default": 5,
             "description": "how many candidates count; at most the depth",
         },
         {
             "name": "relevance_unit",
             "type": "doc or chunk",
+            "required": False,
             "default": "doc",
             "description": "whether a document or one chunk of it is what is relevant",
         },

@@ -80,7 +80,7 @@ def _must_be_method(value: str) -> str:
     return value
 
 
-class _RuleEntry(FileModel):
+class RuleEntry(FileModel):
     """A rule as written: here `min` and `max` are parameters, and null stands for absent."""
 
     later_keys: ClassVar[frozenset[str]] = frozenset({"judge"})
@@ -132,7 +132,7 @@ def read_rules(entries: list[Any], source: YamlSource, problems: list[Problem]) 
         _check_id(entry.get("id"), key, first, source, problems)
         misfits = _misfits(entry)
         problems += [source.problem(f"{key}{place}", text) for place, text in misfits]
-        made = validate(_RuleEntry, entry, source, problems, key=key)
+        made = validate(RuleEntry, entry, source, problems, key=key)
         if made is not None and not misfits:
             rules.append(made.rule(source.line(key)))
     return tuple(rules)
@@ -157,7 +157,7 @@ def _misfits(entry: Mapping[str, Any]) -> list[tuple[str, str]]:
     kind = entry.get("kind")
     if not isinstance(kind, (str, type(None))) or kind not in _PARAMETERS:
         return []  # Refused as a kind; what it would take is not known.
-    if not entry.keys() <= _RuleEntry.model_fields.keys() | _RuleEntry.later_keys:
+    if not entry.keys() <= RuleEntry.model_fields.keys() | RuleEntry.later_keys:
         return []  # A misspelt key may be the kind, or what seems to be lacking.
     given = [name for name in _ALL_PARAMETERS if entry.get(name) is not None]
     if kind is None and ("min" in given) == ("max" in given):

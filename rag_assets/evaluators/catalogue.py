@@ -17,7 +17,7 @@ def describe() -> list[dict[str, Any]]:
     Returns:
         One object a type: type, aliases, description, criterion (the default, with `<k>` for the
         parameter; None where one must be named), kind, range, reads, case_reads, parameters (each
-        with name, type, default and description), excluded and missing (reason → when),
+        with name, type, required, default and description), excluded and missing (reason → when),
         when_empty and formula_source.
     """
     return [_described(cls) for cls in EVALUATORS]
@@ -48,6 +48,7 @@ def _parameters(model: type[Parameters]) -> list[dict[str, Any]]:
         {
             "name": name,
             "type": _type_text(field.annotation),
+            "required": field.is_required(),
             "default": _default(field),
             "description": field.description,
         }

@@ -1,0 +1,1 @@
+"""The documentation, and what fills the generated parts of it (`python -m docs`)."""
