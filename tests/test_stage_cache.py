@@ -163,10 +163,9 @@ def test_a_stage_with_a_seed_is_given_the_seed(sample: SampleProject) -> None:
 def test_no_cache_replaces_what_is_memoized(sample: SampleProject) -> None:
     sample.replace("app.py", "import json", "import json, time")
     sample.replace("app.py", "return answer_of(context)", 'return {"answer": time.time_ns()}')
-    answers = [
-        sample.run(use_cache=cached).stage("one", "generation").digest for cached in (1, 0, 1)
-    ]
-    assert answers[0] != answers[1] == answers[2]
+    runs = [sample.run(use_cache=cached) for cached in (True, False, True)]
+    first, second, third = (run.stage("one", "generation").digest for run in runs)
+    assert first != second == third
 
 
 def test_an_attempt_is_given_passages_of_its_own(sample: SampleProject) -> None:

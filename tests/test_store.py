@@ -393,7 +393,7 @@ def test_another_file_is_refused_at_once(
     for opening in (store.reading(), store.writing()):
         with pytest.raises(StoreError, match=words) as caught, opening:
             pytest.fail("it was opened")
-        assert str(caught.value).startswith(f"{path} cannot be opened: ")
+        assert str(caught.value).startswith(f"{path} cannot be used: ")
         assert not isinstance(caught.value, StoreLockedError)
     assert path.read_bytes() == content
 
@@ -404,7 +404,7 @@ def test_a_damaged_file_is_refused(store: Store, path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[20:220] = b"\xff" * 200
     path.write_bytes(bytes(content))
-    with pytest.raises(StoreError, match="cannot be opened"), Store(path).reading():
+    with pytest.raises(StoreError, match="cannot be used"), Store(path).reading():
         pytest.fail("it was opened")
 
 

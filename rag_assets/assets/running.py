@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 
 import dagster as dg
 from dagster._core.errors import DagsterExecutionInterruptedError
+from sqlalchemy.exc import DatabaseError
 
 from rag_assets.assets.definitions import job_name, project_definitions
 from rag_assets.assets.execution import RUN_ID_TAG, observed_by
 from rag_assets.assets.graph import resource_name
-from rag_assets.assets.instance import open_instance, release_sqlite
+from rag_assets.assets.instance import instance_home, open_instance, release_sqlite
 from rag_assets.assets.keys import suite_name
+from rag_assets.contracts.errors import StoreError
 from rag_assets.evaluation.lifecycle import new_run_id
 from rag_assets.evaluation.project import Project
 from rag_assets.evaluation.session import Observer
@@ -22,7 +25,7 @@ def run_suite(
 ) -> str:
     """Run all stages of a project through its Dagster job, in this process.
 
-    How the run ended stands in its row in the store. Only an error of our own is raised.
+    How the run ended stands in its row in the store. Otherwise only errors of our own are raised.
 
     Args:
         project: the loaded project.
@@ -32,6 +35,9 @@ def run_suite(
 
     Returns:
         The id of the run.
+
+    Raises:
+        StoreError: the store or the Dagster instance cannot be used.
     """
     suite = suite_name(project.config.project)
     run_id = new_run_id()
@@ -54,6 +60,12 @@ def run_suite(
         pass  # Cases without a result, or a broken contract: the run's row says which.
     except (KeyboardInterrupt, DagsterExecutionInterruptedError):
         pass
+    except (DatabaseError, sqlite3.DatabaseError) as error:
+        home = instance_home(project.config)
+        raise StoreError(
+            f"The Dagster instance in {home} cannot be used: {error}. If it is damaged, remove "
+            "that folder: the event log starts anew, and recorded runs and cache stay."
+        ) from error
     finally:
         release_sqlite()
     return run_id

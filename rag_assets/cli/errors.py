@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,6 +75,11 @@ def exit_code_of(command: Callable[[], Any], invocation: Invocation) -> int:
             return _internal(invocation, error)
         note(str(error))
         return _ended(invocation, error.exit_code, [_problem(str(error))])
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EBADF):
+            return _internal(invocation, error)
+        note(f"The output cannot be written: {error.strerror}.")
+        return INPUT_ERROR
     except Exception as error:
         return _internal(invocation, error)
 

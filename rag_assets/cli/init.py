@@ -51,9 +51,12 @@ def init(invocation: Invocation, folder: Path | None, example: str | None) -> in
     source = _MINIMAL if example is None else _example(example)
     _refuse_used(folder)
     # Only contents are copied: the permissions of an installed package are its own affair.
-    shutil.copytree(
-        source, folder, ignore=_NOT_COPIED, copy_function=shutil.copyfile, dirs_exist_ok=True
-    )
+    try:
+        shutil.copytree(
+            source, folder, ignore=_NOT_COPIED, copy_function=shutil.copyfile, dirs_exist_ok=True
+        )
+    except OSError as error:
+        raise InputError(f"{folder} cannot be created: {error.strerror}.") from error
     what = "a minimal project" if example is None else f"the example {example}"
     go = f"cd {shlex.quote(str(folder))} && rag-assets run"
     show(blocks([line(f"{folder} holds {what}.")], _decidable(folder), [line(f"Next: {go}")]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
 from types import TracebackType
 from typing import Self
@@ -15,6 +16,7 @@ from rag_assets.systems.calls import Failure
 
 # Taking the cases from the dataset is no work that anybody waits for.
 _UNSHOWN: Stage = "cases"
+_EVERY_S = 10.0
 
 
 class PlainProgress:
@@ -22,6 +24,8 @@ class PlainProgress:
 
     def __init__(self) -> None:
         self._has_failed = False
+        self._total = self._done = 0
+        self._said = time.monotonic()
 
     def __enter__(self) -> Self:
         return self
@@ -44,11 +48,16 @@ class PlainProgress:
 
     def stage_started(self, stage: Stage, cases: int) -> None:
         """Say so."""
+        self._total, self._done, self._said = cases, 0, time.monotonic()
         if stage != _UNSHOWN:
             note(f"{stage}: {counted(cases, 'case')} …")
 
     def advanced(self, stage: Stage, cases: int) -> None:
-        """Nothing: a line for every case would be too much."""
+        """A line now and then, so that a long run is seen to go on."""
+        self._done += cases
+        if time.monotonic() - self._said >= _EVERY_S:
+            self._said = time.monotonic()
+            self._tell(f"{stage}: {self._done} of {counted(self._total, 'case')}")
 
     def failed(self, stage: Stage, case_id: str, failure: Failure) -> None:
         """Show the first failure at once; the report has them all."""
@@ -133,9 +142,15 @@ class JsonProgress(PlainProgress):
         """Remember how many cases it has."""
         self._cases[stage] = cases
 
+    def advanced(self, stage: Stage, cases: int) -> None:
+        """Nothing."""
+
     def failed(self, stage: Stage, case_id: str, failure: Failure) -> None:
         """Count it."""
         self._failed[stage] += 1
+
+    def _tell(self, message: str) -> None:
+        """Nothing: stderr is left alone."""
 
     def stage_finished(self, stage: Stage) -> None:
         """Print the event."""

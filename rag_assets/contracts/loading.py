@@ -56,6 +56,11 @@ def load_object(reference: str, root: Path) -> Any:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == module_name:
+            raise InputError(
+                f"{reference} cannot be imported: there is no module {module_name} in {root}, "
+                "and none is installed."
+            ) from None
         raise InputError(f"{reference} cannot be imported.\n{user_frames(error, root)}") from error
     if taken is not None:
         raise InputError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +21,8 @@ from rag_assets.evaluators import Evaluator, build_evaluators
 from rag_assets.evaluators.ranking import RankingParameters
 from rag_assets.store import Store
 from rag_assets.systems.staged import StagedSystem, load_staged
+
+_NEEDED = ("dagster", "duckdb", "numpy", "scipy", "sqlalchemy", "pydantic", "yaml", "rich", "ulid")
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,7 @@ def load_project(config_path: Path, policy_path: Path | None = None) -> Project:
     forget_project_modules(config_path.parent)
     config = load_config(config_path)
     problems: list[Problem] = []
+    _check_names(config, problems)
     dataset = read_dataset(config.dataset, problems, name=_relative(config.dataset, config.root))
     system = load_staged(config, config_path.name, problems)
     evaluators = build_evaluators(
@@ -106,7 +110,8 @@ def load_project(config_path: Path, policy_path: Path | None = None) -> Project:
     retry_on = _retry_on(config, problems)
     if problems or dataset is None or system is None:
         raise InputError(problems, shown=PROBLEMS_SHOWN)
-    return Project(config, dataset, system, evaluators, policy, retry_on, _warnings(system))
+    warnings = _warnings(system, evaluators, dataset)
+    return Project(config, dataset, system, evaluators, policy, retry_on, warnings)
 
 
 def metric_kinds(evaluators: tuple[Evaluator, ...]) -> dict[str, MetricKind]:
@@ -153,6 +158,18 @@ def _retry_on(config: Config, problems: list[Problem]) -> tuple[type[BaseExcepti
     return tuple(classes)
 
 
+def _check_names(config: Config, problems: list[Problem]) -> None:
+    """A module of the project must not stand in the way of a package that is needed here."""
+    for name in _NEEDED:
+        for file in (config.root / f"{name}.py", config.root / name / "__init__.py"):
+            if file.exists():
+                message = (
+                    f"{_relative(file, config.root)} has the name of a package that rag-assets "
+                    "needs, and would be imported instead of it. Rename it."
+                )
+                problems.append(Problem(config.path.name, 0, "", message))
+
+
 def _recorded(system: StagedSystem | None) -> frozenset[str]:
     """The artifacts that a staged system records; citations only where a path leads to them."""
     cites = system is None or system.citations_path is not None
@@ -177,7 +194,9 @@ def _check_slices(config: Config, dataset: Dataset, problems: list[Problem]) -> 
                 break
 
 
-def _warnings(system: StagedSystem) -> tuple[str, ...]:
+def _warnings(
+    system: StagedSystem, evaluators: Sequence[Evaluator], dataset: Dataset
+) -> tuple[str, ...]:
     found: list[str] = []
     if system.index_version is None:
         found.append(
@@ -185,6 +204,13 @@ def _warnings(system: StagedSystem) -> tuple[str, ...]:
             "system.rag.index_version to a string, a file or a callable that changes with the "
             "index."
         )
+    for evaluator in evaluators:
+        reasons = {evaluator.exclusion(case) for case in dataset.cases}
+        if None not in reasons:
+            found.append(
+                f"{evaluator.criterion} excludes every case ({', '.join(map(str, reasons))}): it "
+                f"measures nothing. Check the parameters of {evaluator} against the dataset."
+            )
     return tuple(found)
 
 

@@ -6,7 +6,7 @@ import random
 import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,13 +52,11 @@ class Store:
             yield Reader(None)
             return
         connection = self._open(read_only=True)
-        try:
+        with self._closing(connection):
             if not self._is_current and schema_version(connection) == 0:
                 yield Reader(None)
             else:
                 yield Reader(connection)
-        finally:
-            connection.close()
 
     @contextmanager
     def writing(self) -> Iterator[Writer]:
@@ -72,16 +70,26 @@ class Store:
         except OSError as error:
             raise StoreError(f"{self.path} cannot be created: {error.strerror}.") from error
         connection = self._open(read_only=False)
-        try:
+        # What is not committed at the end is rolled back.
+        with self._closing(connection):
             connection.begin()
             if not self._is_current:
                 migrate(connection)
             yield Writer(connection)
             connection.commit()
             self._is_current = True
+
+    @contextmanager
+    def _closing(self, connection: DuckDBPyConnection) -> Iterator[None]:
+        import duckdb
+
+        try:
+            yield
+        except (duckdb.IOException, duckdb.InternalException, duckdb.FatalException) as error:
+            raise StoreError(_damaged(self.path, error)) from error
         finally:
-            # What is not committed by now is rolled back.
-            connection.close()
+            with suppress(duckdb.Error):
+                connection.close()
 
     def _open(self, *, read_only: bool) -> DuckDBPyConnection:
         import duckdb
@@ -94,7 +102,7 @@ class Store:
             except duckdb.Error as error:
                 text = str(error)
                 if not _is_lock(text):
-                    raise StoreError(f"{self.path} cannot be opened: {text}") from error
+                    raise StoreError(_damaged(self.path, error)) from error
                 if time.monotonic() >= deadline:
                     raise StoreLockedError(
                         f"{self.path} has been in use by {_holder(text)} for more than "
@@ -103,6 +111,14 @@ class Store:
                     ) from error
             time.sleep(wait * random.uniform(0.5, 1.5))
             wait = min(wait * 2, _LONGEST_WAIT_S)
+
+
+def _damaged(path: Path, error: Exception) -> str:
+    first = str(error).splitlines()[0]
+    return (
+        f"{path} cannot be used: {first} If the file is damaged, move it away to start anew: "
+        "the recorded runs and the cache are lost with it."
+    )
 
 
 def _is_lock(text: str) -> bool:

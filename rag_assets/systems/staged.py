@@ -119,7 +119,7 @@ def load_staged(config: Config, name: str, problems: list[Problem]) -> StagedSys
             report(f"rag.{key}", f"must be a whole number ≥ 1, got {value!r} in the decorator.")
     if len(problems) == before and depth is not None and top_k is not None and top_k > depth:
         report("rag.top_k", f"is {top_k}, more than the depth {depth}; use at most {depth}.")
-    _check_functions(instance, budget, report)
+    _check_functions(settings.object, instance, budget, report)
     if len(problems) > before:
         return None
     assert depth is not None
@@ -155,8 +155,18 @@ def _instance(reference: str, root: Path, report: Report) -> Any:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        report("rag.object", f"{reference} cannot be constructed.\n{user_frames(error, root)}")
+        report("rag.object", f"{reference} cannot be constructed.\n{_why(loaded, error, root)}")
     return None
+
+
+def _why(loaded: Any, error: BaseException, root: Path) -> str:
+    """Why a class could not be constructed, without frames of ours."""
+    try:
+        inspect.signature(loaded).bind()
+    except (TypeError, ValueError) as unfit:
+        needed = str(unfit).removeprefix("missing a ").replace(": ", " ")
+        return f"It must be constructible without arguments, but has a {needed}."
+    return user_frames(error, root)
 
 
 def _check_declaration(declared: Declaration, report: Report) -> None:
@@ -173,22 +183,44 @@ def _check_declaration(declared: Declaration, report: Report) -> None:
         report("rag.object", f"{place} in the decorator must be JSON, but {error.message}.")
 
 
-def _check_functions(instance: Any, budget: int | None, report: Report) -> None:
-    name = type(instance).__name__
+def _check_functions(reference: str, instance: Any, budget: int | None, report: Report) -> None:
     for stage, shape in (("retrieve", "input, depth"), ("generate", "input, context")):
-        if not callable(getattr(instance, stage, None)):
-            report("rag.object", f"{name} has no method {stage}({shape}).")
+        function = getattr(instance, stage, None)
+        if not callable(function):
+            report("rag.object", f"{reference} has no method {stage}({shape}).")
+        elif not _takes_two(function):
+            found = inspect.signature(function)
+            report(
+                "rag.object",
+                f"{reference} has {stage}{found}, which cannot be called as {stage}({shape}).",
+            )
     counter = getattr(instance, "count_tokens", None)
     if budget is None:
         return
     if not callable(counter):
         report(
             "rag.token_budget",
-            f"needs {name}.count_tokens(passage), which returns an int; "
+            f"needs {reference}.count_tokens(passage), which returns an int; "
             "add the method or remove the budget.",
         )
     elif inspect.iscoroutinefunction(counter):
-        report("rag.token_budget", f"needs {name}.count_tokens to be a plain function, not async.")
+        report(
+            "rag.token_budget", f"needs {reference}.count_tokens to be a plain function, not async."
+        )
+
+
+def _takes_two(function: Callable[..., Any]) -> bool:
+    """Whether a stage can be called with two arguments, and with the seed where it takes one."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return True  # It does not say.
+    seed = {"seed": 0} if "seed" in signature.parameters else {}
+    try:
+        signature.bind(None, None, **seed)
+    except TypeError:
+        return False
+    return True
 
 
 def _code_files(config: Config, report: Report) -> list[Path]:
