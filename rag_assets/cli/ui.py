@@ -62,10 +62,10 @@ def ui(invocation: Invocation, config: Path | None, host: str, port: int | None)
     config_path = invocation.locate(config)
     settings = load_config(config_path)
     _let_signals_interrupt()
+    webserver = Webserver(host, choose_port(host, port), _LOCATION)
     note("Starting Dagster …")
     home = _instance_home(settings)
     with _only_one(home / "ui.lock") as lock:
-        webserver = Webserver(host, choose_port(host, port), _LOCATION)
         lock.write(webserver.url)
         lock.flush()
         environment = {"DAGSTER_HOME": str(home), "RAG_ASSETS_PROJECT": str(config_path)}
