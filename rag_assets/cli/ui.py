@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -65,22 +65,43 @@ def ui(invocation: Invocation, config: Path | None, host: str, port: int | None)
     webserver = Webserver(host, choose_port(host, port), _LOCATION)
     note("Starting Dagster …")
     home = _instance_home(settings)
-    with _only_one(home / "ui.lock") as lock:
-        lock.write(webserver.url)
-        lock.flush()
-        environment = {"DAGSTER_HOME": str(home), "RAG_ASSETS_PROJECT": str(config_path)}
+    environment = {"DAGSTER_HOME": str(home), "RAG_ASSETS_PROJECT": str(config_path)}
+    try:
+        with (
+            _only_one(home / "ui.lock", webserver.url),
+            TemporaryDirectory(prefix="rag-assets-") as folder,
+            Servers(environment, home / "ui.log") as servers,
+        ):
+            try:
+                _serve(servers, Path(folder), webserver, settings, home / "ui.log")
+            except KeyboardInterrupt:
+                note("Ending. Runs record what they have finished; Ctrl-C again does not wait.")
+                raise
+    except ServerEndedError as error:
+        note(str(error))
+        return INTERNAL_ERROR
+
+
+def _serve(
+    servers: Servers, folder: Path, webserver: Webserver, settings: Config, log: Path
+) -> NoReturn:
+    watch = Watch(settings.path)
+    _start(servers, folder, webserver)
+    show([line(f"The Dagster UI of {settings.project}: {webserver.url}")])
+    note(f"Ctrl-C ends it. What Dagster logs: {log}")
+    problem = webserver.load_error()
+    if problem is not None:
+        note(f"The project cannot be loaded. The UI shows its runs only.\n{problem}")
+    while True:
+        what = ", ".join(servers.wait_for(watch.changes, every_s=_WATCHING_S))
         try:
-            with (
-                TemporaryDirectory(prefix="rag-assets-") as folder,
-                Servers(environment, home / "ui.log") as servers,
-            ):
-                watch = Watch(config_path)
-                _start(servers, Path(folder), webserver)
-                _say_where(settings, webserver, home / "ui.log")
-                _reload_on_change(servers, watch, webserver)
-        except ServerEndedError as error:
-            note(str(error))
-            return INTERNAL_ERROR
+            problem = webserver.reload()
+        except OSError:
+            continue  # The webserver has ended, which the next look says.
+        if problem is None:
+            note(f"Loaded again: {what}.")
+        else:
+            note(f"The project cannot be loaded after a change of {what}.\n{problem}")
 
 
 def _start(servers: Servers, folder: Path, webserver: Webserver) -> None:
@@ -110,31 +131,11 @@ def _start(servers: Servers, folder: Path, webserver: Webserver) -> None:
     servers.wait_for(webserver.is_up, every_s=_STARTING_S)
 
 
-def _say_where(settings: Config, webserver: Webserver, log: Path) -> None:
-    show([line(f"The Dagster UI of {settings.project}: {webserver.url}")])
-    note(f"Ctrl-C ends it. What Dagster logs: {log}")
-    problem = webserver.load_error()
-    if problem is not None:
-        note(f"The project cannot be loaded. The UI shows its runs only.\n{problem}")
-
-
-def _reload_on_change(servers: Servers, watch: Watch, webserver: Webserver) -> NoReturn:
-    """Load the project again whenever its files have changed."""
-    while True:
-        what = ", ".join(servers.wait_for(watch.changes, every_s=_WATCHING_S))
-        try:
-            problem = webserver.reload()
-        except OSError:
-            continue  # The webserver has ended, which the next look says.
-        if problem is None:
-            note(f"Loaded again: {what}.")
-        else:
-            note(f"The project cannot be loaded after a change of {what}.\n{problem}")
-
-
 def _instance_home(settings: Config) -> Path:
-    """The folder of the instance. Its databases exist afterwards: servers that start at the same
-    time would make them together, and break them."""
+    """The folder of the instance, with its databases in place.
+
+    Servers that start at the same time would make them together, and break them.
+    """
     from rag_assets.assets.instance import instance_home, open_instance, release_sqlite
 
     with open_instance(settings):
@@ -143,8 +144,12 @@ def _instance_home(settings: Config) -> Path:
 
 
 @contextmanager
-def _only_one(path: Path) -> Iterator[TextIO]:
-    """Hold a lock file for the block: two daemons on one instance would start every run twice.
+def _only_one(path: Path, url: str) -> Iterator[None]:
+    """Hold a lock file for the block: one daemon starts the runs of an instance.
+
+    Args:
+        path: the file.
+        url: where the holder can be found.
 
     Raises:
         InputError: another process holds it.
@@ -156,13 +161,14 @@ def _only_one(path: Path) -> Iterator[TextIO]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            url = file.read()
             raise InputError(
-                f"The UI of this project runs already{f' at {url}' if url else ''}. Open it there, "
-                "or end it first."
+                f"The UI of this project runs already at {file.read()}. Open it there, or end it "
+                "first."
             ) from None
         file.truncate()
-        yield file
+        file.write(url)
+        file.flush()
+        yield
 
 
 def _let_signals_interrupt() -> None:
