@@ -29,7 +29,8 @@ docs: $(READY)
 	$(BIN)/python -m docs
 
 ui: $(READY)
-	RAG_ASSETS_PROJECT=$${RAG_ASSETS_PROJECT:-examples/support_rag} $(BIN)/dagster dev
+	@test -d $(DEMO) || $(BIN)/rag-assets init --example support_rag $(DEMO)
+	@cd $(DEMO) && $(abspath $(BIN))/rag-assets ui
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

@@ -1,7 +1,7 @@
 """rag-assets: find out which stage of a RAG system failed.
 
 This module is the SDK for systems under evaluation. Its names are loaded when they are first
-used, and none but `build_definitions` loads dagster.
+used, and none but `build_definitions` and `RagEvaluation` loads dagster.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rag_assets.assets import build_definitions
+    from rag_assets.assets.component import RagEvaluation
     from rag_assets.contracts.artifacts import (
         Citations,
         Context,
@@ -32,6 +33,7 @@ __all__ = [
     "DroppedItem",
     "Passage",
     "RagAssetsError",
+    "RagEvaluation",
     "Retrieval",
     "build_definitions",
     "current_case",
@@ -47,6 +49,7 @@ _HOMES = {
     "DroppedItem": "contracts.artifacts",
     "Passage": "contracts.artifacts",
     "RagAssetsError": "contracts.errors",
+    "RagEvaluation": "assets.component",
     "Retrieval": "contracts.artifacts",
     "build_definitions": "assets",
     "current_case": "systems.current",
@@ -60,3 +63,8 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(f"rag_assets.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    # What is not loaded yet is listed too: `dg` looks for components here.
+    return __all__

@@ -189,10 +189,11 @@ def test_bytecode_is_only_held_back_while_the_project_is_imported(
 
 
 def test_a_file_that_is_new_is_found(tmp_path: Path) -> None:
-    refused("app:VALUE", tmp_path)
-    write(tmp_path, app="VALUE = 1")
+    # No other project of this process has such a module, so none is found in its place.
+    refused("made_later:VALUE", tmp_path)
+    write(tmp_path, made_later="VALUE = 1")
     forget_project_modules()
-    assert load_object("app:VALUE", tmp_path) == 1
+    assert load_object("made_later:VALUE", tmp_path) == 1
 
 
 def imported_by_the_user(name: str, root: Path) -> ModuleType:

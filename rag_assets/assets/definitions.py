@@ -6,6 +6,7 @@ from pathlib import Path
 
 import dagster as dg
 
+from rag_assets.assets.automation import index_version_sensor, nightly_schedule
 from rag_assets.assets.execution import SuiteRun
 from rag_assets.assets.graph import resource_name, suite_assets
 from rag_assets.assets.keys import INDEX, asset_key, suite_name
@@ -46,6 +47,14 @@ def project_definitions(projects: list[Project]) -> dg.Definitions:
             asset for suite, project in suites.items() for asset in suite_assets(project, suite)
         ],
         jobs=[evaluation_job(suite) for suite in suites],
+        schedules=[
+            nightly_schedule(suite, job_name(suite), project.config.dagster.cron)
+            for suite, project in suites.items()
+        ],
+        sensors=[
+            index_version_sensor(suite, job_name(suite), project.config.path)
+            for suite, project in suites.items()
+        ],
         resources={resource_name(suite): SuiteRun() for suite in suites},
         # The stages of a run share a process: a process for each would cost seconds.
         executor=dg.in_process_executor,

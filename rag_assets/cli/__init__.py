@@ -8,9 +8,10 @@ from rag_assets.cli.init import init
 from rag_assets.cli.inspect import inspect
 from rag_assets.cli.run import run
 from rag_assets.cli.runs import runs
+from rag_assets.cli.ui import ui
 
 main = Program(
     "rag-assets",
     help="Find out which stage of a RAG system failed, and decide a release on intervals.",
-    commands=[init, check, run, runs, inspect],
+    commands=[init, check, run, runs, inspect, ui],
 )

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from rag_assets.contracts.canonical import digest
+from rag_assets.contracts.cron import must_be_cron
 from rag_assets.contracts.errors import Problem, nearest
 from rag_assets.contracts.text import shown
 from rag_assets.contracts.validation import (
@@ -115,10 +116,14 @@ class RunSettings(FileModel):
 
 
 class DagsterSettings(FileModel):
-    """`dagster`: how runs appear in the Dagster UI."""
+    """`dagster`: how runs appear in the Dagster UI, and when the nightly schedule starts one.
+
+    Attributes:
+        cron: of the nightly schedule, in UTC.
+    """
 
     rich_metadata_cases: Annotated[int, Field(ge=0)] = 1000
-    cron: NonEmpty = "0 2 * * *"
+    cron: Annotated[str, AfterValidator(must_be_cron)] = "0 2 * * *"
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "INFO"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import traceback
 from collections.abc import Iterator
@@ -122,6 +123,13 @@ def user_frames(error: BaseException, root: Path) -> str:
 def is_project_file(path: Path, root: Path) -> bool:
     """Whether a file is the project's own: under the root, and neither installed nor made there."""
     return path.is_relative_to(root) and not _NOT_SOURCE & set(path.relative_to(root).parts)
+
+
+def python_files(root: Path) -> Iterator[Path]:
+    """The project's own Python files."""
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if name not in _NOT_SOURCE]
+        yield from (Path(folder, name) for name in files if name.endswith(".py"))
 
 
 def _is_users(filename: str, root: Path) -> bool:

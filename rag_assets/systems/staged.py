@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from rag_assets.contracts.canonical import NotJsonError, canonical_json, digest
-from rag_assets.contracts.config import CallableVersion, Config, FileVersion
+from rag_assets.contracts.config import Config
 from rag_assets.contracts.errors import InputError, Problem
 from rag_assets.contracts.fingerprint import CodeDigest, code_digest
 from rag_assets.contracts.loading import is_project_file, load_object, user_frames
 from rag_assets.contracts.text import shown
 from rag_assets.systems.declaration import ATTRIBUTE, Declaration
+from rag_assets.systems.index_version import resolve_index_version
 
 STAGE_FUNCTIONS = ("retrieve", "generate", "count_tokens")
 
@@ -125,7 +126,13 @@ def load_staged(config: Config, name: str, problems: list[Problem]) -> StagedSys
     assert depth is not None
     assert top_k is not None
     files = _code_files(config, report)
-    version = _index_version(settings.index_version or declared.index_version, config.root, report)
+    version: str | None = None
+    try:
+        version = resolve_index_version(
+            settings.index_version or declared.index_version, config.root
+        )
+    except InputError as error:
+        report("rag.index_version", str(error))
     if len(problems) > before:
         return None
     return StagedSystem(
@@ -242,37 +249,3 @@ def _code_files(config: Config, report: Report) -> list[Path]:
             report(key, f'"{pattern}" matches no file of the project.')
         found += own
     return sorted(set(found))
-
-
-def _index_version(
-    declared: str | FileVersion | CallableVersion | None,
-    root: Path,
-    report: Report,
-) -> str | None:
-    """Resolve the version of the index, once for a run."""
-    if declared is None or isinstance(declared, str):
-        return declared
-    if isinstance(declared, FileVersion):
-        path = root / declared.file
-        try:
-            return path.read_text(encoding="utf-8").strip()
-        except OSError as error:
-            report("rag.index_version", f"cannot be read from {declared.file}: {error.strerror}.")
-        except UnicodeDecodeError:
-            report("rag.index_version", f"cannot be read from {declared.file}: it is not UTF-8.")
-        return None
-    try:
-        value = load_object(declared.callable, root)()
-    except InputError as error:
-        report("rag.index_version", str(error))
-        return None
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        report("rag.index_version", f"{declared.callable} raised.\n{user_frames(error, root)}")
-        return None
-    if not isinstance(value, str):
-        what = f"{declared.callable} must return a string, got {shown(value)}."
-        report("rag.index_version", what)
-        return None
-    return value

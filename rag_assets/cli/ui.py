@@ -1,0 +1,181 @@
+"""`rag-assets ui`: the Dagster UI on this project's runs."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from rag_assets.cli.errors import INTERNAL_ERROR, Invocation
+from rag_assets.cli.group import ExampleCommand, config_option, option
+from rag_assets.cli.output import note, show
+from rag_assets.cli.servers import ServerEndedError, Servers
+from rag_assets.cli.watching import Watch
+from rag_assets.cli.webserver import DEFAULT_PORT, Webserver, choose_port
+from rag_assets.contracts.errors import InputError
+from rag_assets.evaluation.places import load_config
+from rag_assets.reports.layout import line
+
+if TYPE_CHECKING:
+    from rag_assets.contracts.config import Config
+
+# Switched-on schedules and sensors are remembered under the name of their code location.
+_LOCATION = "rag_assets"
+_WORKSPACE = "load_from:\n  - grpc_server: {{location_name: {location}, socket: '{socket}'}}\n"
+_STARTING_S = 0.1
+_WATCHING_S = 2.0
+
+
+@click.command(
+    "ui",
+    cls=ExampleCommand,
+    examples=["rag-assets ui", "rag-assets ui --port 8080"],
+)
+@config_option
+@option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="HOST",
+    section="Server",
+    help="The address to listen on. There is no login: whoever reaches it can start runs.",
+)
+@option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    metavar="PORT",
+    section="Server",
+    help=f"The port to listen on (default: {DEFAULT_PORT}, or a free one when it is taken).",
+)
+@click.pass_obj
+def ui(invocation: Invocation, config: Path | None, host: str, port: int | None) -> int:
+    """Serve the Dagster UI of this project, with its schedules and sensors, until Ctrl-C.
+
+    Changed files of the project are loaded again by themselves. The nightly schedule and the
+    sensor on index_version are off until you switch them on in the UI.
+    """
+    config_path = invocation.locate(config)
+    settings = load_config(config_path)
+    _let_signals_interrupt()
+    webserver = Webserver(host, choose_port(host, port), _LOCATION)
+    note("Starting Dagster …")
+    home = _instance_home(settings)
+    environment = {"DAGSTER_HOME": str(home), "RAG_ASSETS_PROJECT": str(config_path)}
+    try:
+        with (
+            _only_one(home / "ui.lock", webserver.url),
+            TemporaryDirectory(prefix="rag-assets-") as folder,
+            Servers(environment, home / "ui.log") as servers,
+        ):
+            try:
+                _serve(servers, Path(folder), webserver, settings, home / "ui.log")
+            except KeyboardInterrupt:
+                note("Ending. Runs record what they have finished; Ctrl-C again does not wait.")
+                raise
+    except ServerEndedError as error:
+        note(str(error))
+        return INTERNAL_ERROR
+
+
+def _serve(
+    servers: Servers, folder: Path, webserver: Webserver, settings: Config, log: Path
+) -> NoReturn:
+    watch = Watch(settings.path)
+    _start(servers, folder, webserver)
+    show([line(f"The Dagster UI of {settings.project}: {webserver.url}")])
+    note(f"Ctrl-C ends it. What Dagster logs: {log}")
+    problem = webserver.load_error()
+    if problem is not None:
+        note(f"The project cannot be loaded. The UI shows its runs only.\n{problem}")
+    while True:
+        what = ", ".join(servers.wait_for(watch.changes, every_s=_WATCHING_S))
+        try:
+            problem = webserver.reload()
+        except OSError:
+            continue  # The webserver has ended, which the next look says.
+        if problem is None:
+            note(f"Loaded again: {what}.")
+        else:
+            note(f"The project cannot be loaded after a change of {what}.\n{problem}")
+
+
+def _start(servers: Servers, folder: Path, webserver: Webserver) -> None:
+    """Start the servers, and wait until the webserver answers."""
+    # In a temporary folder, because the path of a socket may have about 100 characters only.
+    socket, workspace = folder / "code.sock", folder / "workspace.yaml"
+    workspace.write_text(_WORKSPACE.format(location=_LOCATION, socket=socket), encoding="utf-8")
+    # Both others use one code server, so that the project is imported once.
+    servers.start(
+        "Dagster code server",
+        "dagster",
+        *("code-server", "start"),
+        *("--module-name", "rag_assets.assets.location"),
+        *("--location-name", _LOCATION),
+        *("--socket", str(socket)),
+        *("--log-level", "warning"),
+    )
+    servers.wait_for(socket.exists, every_s=_STARTING_S)
+    servers.start(
+        "Dagster webserver",
+        "dagster_webserver",
+        *("--host", webserver.host),
+        *("--port", str(webserver.port)),
+        *("--workspace", str(workspace)),
+    )
+    servers.start("Dagster daemon", "dagster._daemon", "run", "--workspace", str(workspace))
+    servers.wait_for(webserver.is_up, every_s=_STARTING_S)
+
+
+def _instance_home(settings: Config) -> Path:
+    """The folder of the instance, with its databases in place.
+
+    Servers that start at the same time would make them together, and break them.
+    """
+    from rag_assets.assets.instance import instance_home, open_instance, release_sqlite
+
+    with open_instance(settings):
+        release_sqlite()
+    return instance_home(settings)
+
+
+@contextmanager
+def _only_one(path: Path, url: str) -> Iterator[None]:
+    """Hold a lock file for the block: one daemon starts the runs of an instance.
+
+    Args:
+        path: the file.
+        url: where the holder can be found.
+
+    Raises:
+        InputError: another process holds it.
+    """
+    import fcntl
+
+    with path.open("a+", encoding="utf-8") as file:
+        file.seek(0)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(
+                f"The UI of this project runs already at {file.read()}. Open it there, or end it "
+                "first."
+            ) from None
+        file.truncate()
+        file.write(url)
+        file.flush()
+        yield
+
+
+def _let_signals_interrupt() -> None:
+    """Let every signal that asks for the end be a Ctrl-C, also where the shell has ignored it."""
+
+    def interrupt(number: int, frame: Any) -> NoReturn:
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupt)
