@@ -275,6 +275,7 @@ def row(number: int, **changes) -> RunRow:
         gate="ALLOW",
         exit_code=0,
         owner="{}",
+        heartbeat="2026-09-16T10:00:00.000+00:00",
         error=None,
         record=json.dumps(RECORD),
         summary="{}",
@@ -309,6 +310,7 @@ def store(sample):
             exit_code=None,
             finished_at=None,
             owner=NOBODY,
+            heartbeat="2026-09-16T10:00:00.000+00:00",
         ),
     ]
     with sample.store.writing() as writer:

@@ -161,7 +161,9 @@ def _stage(stage: str, row: CaseStage | None, results: Mapping[str, StageResult]
     failure = json.loads(row.failure) if row.failure and row.source == "error" else None
     # What this run executed itself stands in its own row; a hit was executed by an earlier one.
     is_ours = failure is not None or row.source == "miss"
-    latency = row.latency_ms if is_ours else result.latency_ms if result else None
+    # Judging is not timed.
+    ours = row.latency_ms or None
+    latency = ours if is_ours else result.latency_ms if result else None
     usage = row.usage if is_ours else result.usage if result else None
     return StageView(
         stage=stage,
