@@ -316,7 +316,7 @@ def store(sample):
     with sample.store.writing() as writer:
         for one in rows:
             writer.add_run(one)
-        writer.add([CaseStage(rows[4].id, "one", "cases", "i", None, "hit", 0.0, None, None)])
+        writer.add([CaseStage(rows[4].id, "one", "cases", "i", None, "hit", 0.0, None, None, None)])
     return sample.root
 
 
