@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from rag_assets.contracts.config import Config
 from rag_assets.contracts.errors import StoreError
 from rag_assets.evaluation.places import state_folder
 
+_STORAGE = "RagSqliteEventLogStorage"
 _SETTINGS = """\
 # Written by rag-assets when the project was first used; yours to edit.
 telemetry:
@@ -63,22 +63,21 @@ def open_instance(config: Config) -> dg.DagsterInstance:
     that a short run would wait for.
     """
     speed_up_sqlite()
-    home = str(instance_home(config))
-    nowhere = {
+    home = instance_home(config)
+    overrides: dict[str, Any] = {
         "compute_logs": {
             "module": "dagster._core.storage.noop_compute_log_manager",
             "class": "NoOpComputeLogManager",
         }
     }
-    before = os.environ.get("DAGSTER_HOME")
-    os.environ["DAGSTER_HOME"] = home
-    try:
-        return dg.DagsterInstance.from_ref(InstanceRef.from_dir(home, overrides=nowhere))
-    finally:
-        if before is None:
-            del os.environ["DAGSTER_HOME"]
-        else:
-            os.environ["DAGSTER_HOME"] = before
+    if _STORAGE in (home / "dagster.yaml").read_text(encoding="utf-8"):
+        # Processes that this one starts know nothing of our folder.
+        overrides["event_log_storage"] = {
+            "module": "rag_assets.assets.storage",
+            "class": _STORAGE,
+            "config": {"base_dir": str(home / "history" / "runs")},
+        }
+    return dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=overrides))
 
 
 _kept: dict[str, sqlite3.Connection] = {}

@@ -31,8 +31,9 @@ class RagSqliteEventLogStorage(SqliteEventLogStorage):
         cls, inst_data: ConfigurableClassData | None, config_value: Mapping[str, Any]
     ) -> Self:
         """Build the storage from `dagster.yaml`."""
-        home = Path(os.environ.get("DAGSTER_HOME", "."))
-        base_dir = config_value.get("base_dir") or str(home / "history" / "runs")
+        base_dir = config_value.get("base_dir")
+        if base_dir is None:
+            base_dir = str(Path(os.environ["DAGSTER_HOME"]) / "history" / "runs")
         return cls(inst_data=inst_data, base_dir=base_dir)
 
     @property
