@@ -164,7 +164,7 @@ def test_equivalence_does_not_depend_on_the_direction():
         ),
         (
             lambda: pairs_for_margin(0.1, 0.1, 1.0),
-            "margin must be at least 0 and below 1, not 1.0.",
+            "margin must be strictly between -1 and 1, not 1.0.",
         ),
         (
             lambda: pairs_for_margin(0.1, 0.1, 0.1, "mcnemar"),

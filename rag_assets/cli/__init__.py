@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rag_assets.cli.check import check
+from rag_assets.cli.compare import compare
 from rag_assets.cli.group import Program
 from rag_assets.cli.init import init
 from rag_assets.cli.inspect import inspect
@@ -13,5 +14,5 @@ from rag_assets.cli.ui import ui
 main = Program(
     "rag-assets",
     help="Find out which stage of a RAG system failed, and decide a release on intervals.",
-    commands=[init, check, run, runs, inspect, ui],
+    commands=[init, check, run, runs, inspect, compare, ui],
 )

@@ -28,11 +28,10 @@ _BLOCK_ON: tuple[State, ...] = ("FAIL", "INSUFFICIENT_EVIDENCE", "MANUAL_REVIEW"
 # (what a rule decides on, kind of its metric) → the methods that fit.
 _FITTING: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("run", "verdict"): ("clopper_pearson",),
-    ("run", "score"): ("bounded_mean_mixture",),
+    ("run", "score"): ("bounded_mean_mixture", "bounded_mean_convex"),
     ("comparison", "verdict"): ("paired_mixture", "exact_paired"),
     ("comparison", "score"): ("paired_mixture",),
 }
-_LATER_RUN_METHODS = ("exact_paired", "bounded_mean_convex")
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,13 +193,9 @@ def _method_problem(rule: Rule, method: str, metric: MetricKind) -> Iterator[tup
     fitting = _FITTING[rule.decides_on, metric.kind]
     if method in fitting:
         return
-    use = " or ".join(fitting)
-    if rule.decides_on == "run" and method in _LATER_RUN_METHODS:
-        what = f"{method} is not in this version of rag-assets for a rule on one run"
-    else:
-        subject = "one run" if rule.decides_on == "run" else "a comparison"
-        what = f"{method} does not fit a rule on {subject} of {rule.metric}, a {metric.kind}"
-    yield "method", f"{what}; use {use}."
+    subject = "one run" if rule.decides_on == "run" else "a comparison"
+    what = f"{method} does not fit a rule on {subject} of {rule.metric}, a {metric.kind}"
+    yield "method", f"{what}; use {' or '.join(fitting)}."
 
 
 def _text(number: float | Decimal) -> str:

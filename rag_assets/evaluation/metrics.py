@@ -50,6 +50,7 @@ def measure(
     outcomes: Sequence[Outcome],
     *,
     level: float,
+    method: str | None = None,
     with_interval: bool = True,
 ) -> MetricValue:
     """Count the outcomes of one criterion and bound their rate or mean.
@@ -58,6 +59,7 @@ def measure(
         criterion, kind, value_range: of the evaluator.
         outcomes: one for each case.
         level: two-sided confidence, strictly between 0 and 1.
+        method: of the interval, as a policy names it; None for the default of the kind.
         with_interval: False leaves the interval out (slices with too little support).
     """
     values = [outcome.value for outcome in outcomes if outcome.value is not None]
@@ -70,7 +72,10 @@ def measure(
         if passes is not None:
             interval = clopper_pearson(passes, len(values), lost, level)
         else:
-            interval = bounded_mean(values, lost, level, value_range)
+            name: Literal["mixture", "convex"] = (
+                "convex" if method == "bounded_mean_convex" else "mixture"
+            )
+            interval = bounded_mean(values, lost, level, value_range, name)
     return MetricValue(
         criterion=criterion,
         kind=kind,

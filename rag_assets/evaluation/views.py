@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from rag_assets.evaluation.owner import is_alive
-from rag_assets.store import Decision, Metric, RunJudgment, RunRow
+from rag_assets.store import Metric, RunJudgment, RunRow
 from rag_assets.store.reader import Reader
 
 
@@ -80,12 +80,20 @@ class MetricView:
 
 @dataclass(frozen=True, slots=True)
 class DecisionView:
-    """What one rule decided. `rule` holds the fields of the policy rule that were set."""
+    """What one rule decided.
+
+    Attributes:
+        rule: the fields of the policy rule that were set.
+        state, reasons: the decision.
+        measure: the metric, or the difference, that it rests on.
+        plan: what would decide it, as recorded; None where there is nothing to plan.
+    """
 
     rule: Mapping[str, Any]
     state: str
     reasons: tuple[str, ...]
     measure: Measure
+    plan: Mapping[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """One flat object; the rule as it stood in the policy is under `definition`."""
@@ -96,6 +104,7 @@ class DecisionView:
             "reasons": list(self.reasons),
             "definition": dict(self.rule),
             **asdict(self.measure),
+            "plan": self.plan,
         }
 
 
@@ -221,7 +230,10 @@ def run_view(reader: Reader, row: RunRow) -> RunView:
         summary=json.loads(row.summary) if row.summary else {},
         metrics=tuple(metric for metric in metrics if metric.slice is None),
         slices=tuple(metric for metric in metrics if metric.slice is not None),
-        decisions=tuple(_decision(decision) for decision in reader.decisions(row.id)),
+        decisions=tuple(
+            decision_view(decision.state, json.loads(decision.payload))
+            for decision in reader.decisions(row.id)
+        ),
     )
 
 
@@ -255,13 +267,14 @@ def _metric(metric: Metric) -> MetricView:
     )
 
 
-def _decision(decision: Decision) -> DecisionView:
-    payload = json.loads(decision.payload)
+def decision_view(state: str, record: Mapping[str, Any]) -> DecisionView:
+    """What a rule decided, from its record."""
     return DecisionView(
-        rule=payload["rule"],
-        state=decision.state,
-        reasons=tuple(payload["reasons"]),
-        measure=_measure(payload),
+        rule=record["rule"],
+        state=state,
+        reasons=tuple(record["reasons"]),
+        measure=_measure({"passes": None, **record}),
+        plan=record.get("plan"),
     )
 
 

@@ -18,6 +18,7 @@ from rag_assets.evaluation.wording import (
     rule_words,
 )
 from rag_assets.reports.layout import INDENT, Cell, Line, line, rows
+from rag_assets.reports.planning import planning_line
 
 STATE_STYLES = {
     "PASS": "green",
@@ -33,7 +34,7 @@ STATE_STYLES = {
     "STOPPED": "bold red",
 }
 
-_GATE_REASONS = {
+GATE_REASONS = {
     "missing_evidence": "too little was observed for a rule, which blocks whatever block_on says",
     "partial_run": "not every case of the dataset was run",
 }
@@ -71,7 +72,7 @@ def gate_lines(view: RunView) -> list[Line]:
     reasons = view.summary.get("gate_reasons", [])
     return [
         line("Gate: ", gate, f" (exit {view.exit_code})"),
-        *(line(reason, ": ", _GATE_REASONS[reason], ".", indent=INDENT) for reason in reasons),
+        *(line(reason, ": ", GATE_REASONS[reason], ".", indent=INDENT) for reason in reasons),
     ]
 
 
@@ -97,9 +98,18 @@ def decision_rows(
             for decision in decisions
         ],
         width,
-        below=[_decided_on(decision) for decision in decisions] if in_full else (),
+        below=[
+            [*(_decided_on(decision) if in_full else []), *planning_lines(decision)]
+            for decision in decisions
+        ],
         align_piped=False,
     )
+
+
+def planning_lines(decision: DecisionView) -> list[Line]:
+    """What would decide an undecided rule, on one line; nothing where that cannot be said."""
+    text = planning_line(decision)
+    return [] if text is None else [line(text, indent=INDENT)]
 
 
 def _decided_on(decision: DecisionView) -> list[Line]:

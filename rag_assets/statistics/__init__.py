@@ -23,7 +23,8 @@ from rag_assets.statistics.planning import (
     cases_for_floor,
     predicted_cases_for_floor,
 )
-from rag_assets.statistics.planning_pairs import pairs_for_margin
+from rag_assets.statistics.planning_means import cases_for_mean
+from rag_assets.statistics.planning_pairs import chance_of_margin, pairs_for_margin
 from rag_assets.statistics.quantiles import order_statistic_quantile
 from rag_assets.statistics.rates import clopper_pearson
 from rag_assets.statistics.slices import (
@@ -42,6 +43,8 @@ __all__ = [
     "benjamini_yekutieli",
     "bounded_mean",
     "cases_for_floor",
+    "cases_for_mean",
+    "chance_of_margin",
     "clopper_pearson",
     "exact_paired",
     "fisher_slice",

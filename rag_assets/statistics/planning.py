@@ -78,7 +78,7 @@ def cases_for_floor(rate: float, floor: float, level: float = 0.95) -> Sizes:
     sizes = np.array(SIZES)
     fewest = _fewest_passes(sizes, floor, level)
     chances = np.where(fewest > sizes, 0.0, bdtrc(np.minimum(fewest, sizes) - 1, sizes, rate))
-    return _sizes(lambda assurance: _least_lasting((chances >= assurance).tolist()))
+    return lasting_sizes(chances)
 
 
 def predicted_cases_for_floor(
@@ -109,8 +109,13 @@ def predicted_cases_for_floor(
     chances = _beta_binomial_tails(np.array(SIZES), fewest, *prior)
     return Predicted(
         reachable=float(betaincc(*prior, floor)),
-        sizes=_sizes(lambda assurance: _least_lasting((chances >= assurance).tolist())),
+        sizes=lasting_sizes(chances),
     )
+
+
+def lasting_sizes(chances: NDArray[float64]) -> Sizes:
+    """Sizes from the probability to pass at each of SIZES."""
+    return _sizes(lambda assurance: _least_lasting((chances >= assurance).tolist()))
 
 
 def search_sizes(passes: Callable[[int, float], bool]) -> Sizes:

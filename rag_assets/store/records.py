@@ -116,6 +116,19 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
+class ComparisonRow:
+    """One comparison of two runs; `payload` is its content as JSON, of which `id` is the digest."""
+
+    id: str
+    created_at: str
+    candidate: str
+    baseline: str
+    gate: str | None
+    exit_code: int
+    payload: str
+
+
+@dataclass(frozen=True, slots=True)
 class Head:
     """What the last event of (asset, case) on a Dagster instance said."""
 
