@@ -115,14 +115,14 @@ def decide(rule: Rule, metric: M, *, required_missing: bool = False) -> RuleDeci
 
 
 def gate_of(
-    policy: Policy, decisions: Sequence[RuleDecision[M]], completeness: Completeness | None
+    policy: Policy, decisions: Sequence[RuleDecision[M]], completeness: Completeness
 ) -> GateDecision:
     """Combine the decisions of a policy.
 
     Args:
         policy: what blocks and what warns.
         decisions: of its rules.
-        completeness: of the run, or of both runs; None for one that has not ended.
+        completeness: of the run, or of both runs.
     """
     blocking = [decision for decision in decisions if decision.state in policy.block_on]
     reasons: list[str] = []

@@ -6,7 +6,7 @@ the decision.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal
@@ -92,10 +92,10 @@ class Plan:
 
     def as_json(self) -> dict[str, Any]:
         """One object, for the record of the decision."""
-        return asdict(self)
+        return asdict(self) | {"methods": [asdict(one) for one in self.methods]}
 
     @classmethod
-    def from_json(cls, record: dict[str, Any]) -> Plan:
+    def from_json(cls, record: Mapping[str, Any]) -> Plan:
         """The plan that `as_json` wrote."""
         assumed, predicted = record["assumed"], record["predicted"]
         methods = tuple(

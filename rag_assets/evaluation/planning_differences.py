@@ -18,6 +18,7 @@ from rag_assets.evaluation.planning import (
     is_plannable,
     with_support,
 )
+from rag_assets.evaluation.views import DecisionView
 from rag_assets.statistics import Sizes, cases_for_mean, chance_of_margin, pairs_for_margin
 
 Method = Literal["paired_mixture", "exact_paired"]
@@ -52,20 +53,22 @@ def plan_for_difference(decision: RuleDecision[Difference], level: float) -> Pla
     return replace(plan, missing=metric.missing, bound=bound)
 
 
-def completed(plan: Plan, rule: Rule, level: float) -> Plan:
-    """The plan with every search that was left to the command `plan`."""
-    if plan.assumed is None or plan.assumed.gained is None or plan.assumed.lost is None:
-        return plan
-    gain, loss = (count / plan.assumed.cases for count in (plan.assumed.gained, plan.assumed.lost))
-    return replace(
-        plan,
-        methods=tuple(
-            replace(one, sizes=_sizes(rule, gain, loss, EXACT, level, failing=bool(plan.obstacle)))
-            if one.sizes is None
-            else one
-            for one in plan.methods
-        ),
+def with_complete_plan(decision: DecisionView) -> DecisionView:
+    """A decision with the sizes whose search was left to the command `plan`."""
+    if decision.plan is None or decision.measure.level is None:
+        return decision
+    plan, level = Plan.from_json(decision.plan), decision.measure.level
+    assumed, rule = plan.assumed, Rule.model_validate(decision.rule)
+    if assumed is None or assumed.gained is None or assumed.lost is None:
+        return decision
+    shares = assumed.gained / assumed.cases, assumed.lost / assumed.cases
+    methods = tuple(
+        replace(one, sizes=_sizes(rule, *shares, EXACT, level, failing=plan.obstacle is not None))
+        if one.sizes is None
+        else one
+        for one in plan.methods
     )
+    return replace(decision, plan=replace(plan, methods=methods).as_json())
 
 
 def _of_verdicts(rule: Rule, metric: Difference, level: float) -> Plan:

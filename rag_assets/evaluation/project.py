@@ -79,12 +79,15 @@ class Project:
         )
 
 
-def load_project(config_path: Path, policy_path: Path | None = None) -> Project:
+def load_project(
+    config_path: Path, policy_path: Path | None = None, *, with_policy: bool = True
+) -> Project:
     """Load and check the whole project; nothing of it is executed.
 
     Args:
         config_path: the config file.
         policy_path: a policy file; None for `release.yaml` beside the config, if it exists.
+        with_policy: False reads no policy at all.
 
     Raises:
         InputError: with every problem of config, dataset, system, evaluators and policy.
@@ -106,7 +109,9 @@ def load_project(config_path: Path, policy_path: Path | None = None) -> Project:
     )
     if dataset is not None:
         _check_slices(config, dataset, problems)
-    policy = _policy(config, policy_path, evaluators, dataset, problems)
+    policy = None
+    if with_policy:
+        policy = _policy(config, policy_path, evaluators, dataset, problems)
     retry_on = _retry_on(config, problems)
     if problems or dataset is None or system is None:
         raise InputError(problems, shown=PROBLEMS_SHOWN)
