@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from commands import Program
+from command_line import Program, document, program_in
 from projects import Run, SampleProject, relevant
 from rag_assets.contracts.canonical import digest
 
@@ -38,10 +38,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Example, dict[int, R
 @pytest.fixture
 def program(
     runs: tuple[Example, dict[int, Run]],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> Program:
-    return Program(runs[0].root, monkeypatch, capsys)
+    return program_in(runs[0].root)
 
 
 def test_a_larger_budget_changes_no_verdict(
@@ -50,7 +48,7 @@ def test_a_larger_budget_changes_no_verdict(
     ids = {budget: run.row.id for budget, run in runs[1].items()}
     called = program("compare", ids[120], ids[40])
     assert called.exit_code == 3
-    lines = called.out.splitlines()
+    lines = called.stdout.splitlines()
     assert lines[0].startswith("Comparison sha256:")
     assert lines[0].endswith(f" of {ids[120]} against {ids[40]} · 13 paired cases")
     assert "token_budget differs: 120 against 40" in lines
@@ -75,7 +73,7 @@ def test_the_shipped_settings_are_better_than_a_small_budget(
 ) -> None:
     called = program("compare", "latest~2", "latest")
     assert called.exit_code == 3
-    lines = called.out.splitlines()
+    lines = called.stdout.splitlines()
     assert (
         "answer_correct: +53.8 points [-2.6, +88.0] · 13 paired · 0 missing · 0 excluded"
     ) in lines
@@ -91,31 +89,31 @@ def test_the_shipped_settings_are_better_than_a_small_budget(
 
 def test_the_same_comparison_has_the_same_id(program: Program) -> None:
     first, second = (program("compare", "latest~1", "latest~2", "--json") for _ in range(2))
-    assert first.out == second.out
-    record = dict(first.json)
+    assert first.stdout == second.stdout
+    record = dict(document(first))
     name = record.pop("comparison")
     assert name == f"sha256:{digest(record)}"
     with_slices = program("compare", "latest~1", "latest~2", "--slices", "--json")
-    assert with_slices.json["comparison"] == name
+    assert document(with_slices)["comparison"] == name
 
 
 def test_a_stored_comparison_is_printed_again(program: Program) -> None:
     made = program("compare", "latest~1", "latest~2")
-    name = made.out.split()[1]
+    name = made.stdout.split()[1]
     for reference in (name, name[:15]):
         again = program("inspect", reference)
-        assert (again.exit_code, again.out) == (0, made.out)
+        assert (again.exit_code, again.stdout) == (0, made.stdout)
     unknown = program("inspect", "sha256:00")
     assert unknown.exit_code == 2
-    assert 'There is no comparison "sha256:00". The newest is sha256:' in unknown.err
+    assert 'There is no comparison "sha256:00". The newest is sha256:' in unknown.stderr
 
 
 def test_slices_follow_the_baselines_membership(program: Program) -> None:
     called = program("compare", "latest~2", "latest", "--slices")
-    rows = [line.split("  ")[0] for line in called.out.splitlines()]
+    rows = [line.split("  ")[0] for line in called.stdout.splitlines()]
     assert "context_truncated=true" in rows
-    assert "too few cases to mark anything" in called.out.splitlines()
-    record = program("compare", "latest~2", "latest", "--json").json
+    assert "too few cases to mark anything" in called.stdout.splitlines()
+    record = document(program("compare", "latest~2", "latest", "--json"))
     truncated = {
         tuple(row["slice"]): row["support"]
         for row in record["slices"]["rows"]
@@ -142,7 +140,7 @@ def test_what_cannot_be_compared(
 ) -> None:
     called = program("compare", *arguments)
     assert called.exit_code == 2
-    assert message in called.err
+    assert message in called.stderr
 
 
 def test_a_rule_on_an_unknown_metric_is_refused(program: Program, tmp_path: Path) -> None:
@@ -151,7 +149,7 @@ def test_a_rule_on_an_unknown_metric_is_refused(program: Program, tmp_path: Path
     called = program("compare", "latest", "latest~1", "--policy", str(policy))
     assert called.exit_code == 2
     assert 'No evaluator yields the metric "answer_corect". Did you mean "answer_correct"?' in (
-        called.err
+        called.stderr
     )
 
 
@@ -163,10 +161,8 @@ rules:
 
 
 @pytest.fixture
-def sample_program(
-    sample: SampleProject, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Program:
-    return Program(sample.root, monkeypatch, capsys)
+def sample_program(sample: SampleProject) -> Program:
+    return program_in(sample.root)
 
 
 def case(case_id: str, question: str, answer: str, **more: Any) -> dict[str, Any]:
@@ -196,7 +192,7 @@ def test_an_edited_dataset_is_paired_as_far_as_it_agrees(
     sample.run()
     called = sample_program("compare", "latest", "latest~1")
     assert called.exit_code == 0
-    lines = called.out.splitlines()
+    lines = called.stdout.splitlines()
     assert lines[0].endswith("· 2 paired cases")
     assert lines[2].startswith("Dataset differs: ")
     assert "1 case not paired, added (in the candidate only): new" in lines
@@ -226,7 +222,7 @@ def test_metrics_that_are_not_comparable_are_listed(
     sample.run()
     called = sample_program("compare", "latest", "latest~1")
     assert called.exit_code == 3
-    lines = called.out.splitlines()
+    lines = called.stdout.splitlines()
     assert (
         "answer_correct: not compared, evaluator_changed: its definition differs: run both "
         "systems with the same config of it."
@@ -237,7 +233,7 @@ def test_metrics_that_are_not_comparable_are_listed(
         "not-worse  answer_correct  non-inferiority, margin 10.0 points  INSUFFICIENT_EVIDENCE  "
         "no_observations, interval_unavailable"
     ) in lines
-    assert "1 rule skipped: decides on one run, not on a comparison." in called.err
+    assert "1 rule skipped: decides on one run, not on a comparison." in called.stderr
 
 
 def test_a_default_policy_without_a_comparison_rule_decides_nothing(
@@ -249,7 +245,7 @@ def test_a_default_policy_without_a_comparison_rule_decides_nothing(
     called = sample_program("compare", "latest", "latest~1")
     assert called.exit_code == 0
     assert (
-        called.out.splitlines()[-1]
+        called.stdout.splitlines()[-1]
         == "The policy has no rule for a comparison: nothing was decided."
     )
 
@@ -259,7 +255,7 @@ def test_a_partial_run_blocks(sample: SampleProject, sample_program: Program) ->
     sample.run()
     sample.run(cases=["one"])
     called = sample_program("compare", "latest", "latest~1")
-    lines = called.out.splitlines()
+    lines = called.stdout.splitlines()
     assert "The candidate is DECIDED/PARTIAL, not complete." in lines
     assert "2 cases not paired, removed (in the baseline only): two, far" in lines
     assert called.exit_code == 3
@@ -276,8 +272,8 @@ def test_a_crash_is_a_missing_pair(sample: SampleProject, sample_program: Progra
     )
     sample.run()
     called = sample_program("compare", "latest", "latest~1")
-    lines = called.out.splitlines()
-    assert "code of generate differs: " in called.out
+    lines = called.stdout.splitlines()
+    assert "code of generate differs: " in called.stdout
     assert (
         "Denominator of answer_correct differs: 2 observed · 1 missing · 0 excluded against "
         "3 observed · 0 missing · 0 excluded"

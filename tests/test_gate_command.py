@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from commands import Program
+from command_line import Program, document, program_in
 from projects import SampleProject, relevant
 
 POLICY = """
@@ -55,10 +55,8 @@ def project(prepared: SampleProject, tmp_path: Path) -> SampleProject:
 
 
 @pytest.fixture
-def program(
-    project: SampleProject, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Program:
-    return Program(project.root, monkeypatch, capsys)
+def program(project: SampleProject) -> Program:
+    return program_in(project.root)
 
 
 def write_policy(project: SampleProject, level: float) -> None:
@@ -102,7 +100,7 @@ def test_a_second_person_can_recompute_every_decision(
     called = program("gate", "latest", "--policy", "strict.yaml", "--json")
     with project.store.reading() as reader:
         judgments = reader.run_judgments(reader.run_ids()[0])
-    records = {one["rule"]["id"]: one for one in called.json["decisions"]}
+    records = {one["rule"]["id"]: one for one in document(called)["decisions"]}
     assert set(records) == {"floor", "ceiling", "ranks", "count"}
     for name in ("floor", "ceiling", "ranks"):
         record = records[name]
@@ -114,7 +112,10 @@ def test_a_second_person_can_recompute_every_decision(
         state, lower, upper = recomputed(record, values)
         assert record["state"] == state
         assert (record["lower"], record["upper"]) == pytest.approx((lower, upper), abs=1e-8)
-        assert (record["level"], record["policy_digest"]) == (level, called.json["policy_digest"])
+        assert (record["level"], record["policy_digest"]) == (
+            level,
+            document(called)["policy_digest"],
+        )
     count = records["count"]
     assert count["state"] == "PASS"
     assert (count["passes"], count["observed"], count["missing"]) == (30, 30, 0)
@@ -157,7 +158,7 @@ def test_a_stored_comparison_can_be_recomputed_too(
         "app.py", "return answer_of(context)", 'return {"answer": "text of a", "citations": []}'
     )
     project.run()
-    record = program("compare", "latest", "latest~1", "--json").json["decisions"][0]
+    record = document(program("compare", "latest", "latest~1", "--json"))["decisions"][0]
     b, c, n = record["gained"], record["lost"], record["observed"]
     assert (b, c, n, record["missing"]) == (6, 0, 30, 0)
     tail = (1 - record["level"]) / 2
@@ -175,16 +176,16 @@ def test_the_run_keeps_its_own_decisions(project: SampleProject, program: Progra
     write_policy(project, 0.95)
     called = program("gate", "latest", "--policy", "strict.yaml")
     assert called.exit_code == 3
-    assert "Gate: BLOCK (exit 3)" in called.out.splitlines()
-    assert "min 10.0%" not in called.out
-    shown = program("inspect", "latest", "--json").json
+    assert "Gate: BLOCK (exit 3)" in called.stdout.splitlines()
+    assert "min 10.0%" not in called.stdout
+    shown = document(program("inspect", "latest", "--json"))
     assert [one["rule"] for one in shown["decisions"]] == ["low"]
 
 
 def test_nothing_is_said_right_after_a_run(project: SampleProject, program: Program) -> None:
     write_policy(project, 0.95)
     called = program("gate", "latest", "--policy", "strict.yaml")
-    assert "has changed" not in called.err
+    assert "has changed" not in called.stderr
 
 
 def test_what_changed_since_the_run_is_named(project: SampleProject, program: Program) -> None:
@@ -198,7 +199,7 @@ def test_what_changed_since_the_run_is_named(project: SampleProject, program: Pr
     assert called.exit_code == 3
     assert (
         "the project has changed since this run: system, evaluator answer_correct, dataset"
-    ) in called.err.splitlines()
+    ) in called.stderr.splitlines()
 
 
 def test_a_project_that_cannot_be_loaded_is_no_obstacle(
@@ -208,7 +209,7 @@ def test_a_project_that_cannot_be_loaded_is_no_obstacle(
     project.write("app.py", "raise RuntimeError('half written')\n")
     called = program("gate", "latest", "--policy", "strict.yaml")
     assert called.exit_code == 3
-    assert "what changed since this run is not known" in called.err
+    assert "what changed since this run is not known" in called.stderr
 
 
 def test_required_cases_are_found_in_the_records(project: SampleProject, program: Program) -> None:
@@ -220,7 +221,7 @@ def test_required_cases_are_found_in_the_records(project: SampleProject, program
     project.run(cases=["c01", "c02"])
     called = program("gate", "latest", "--policy", "strict.yaml")
     assert called.exit_code == 3
-    assert "required_case_missing" in called.out
+    assert "required_case_missing" in called.stdout
 
 
 @pytest.mark.parametrize(
@@ -239,7 +240,7 @@ def test_a_policy_that_does_not_fit_the_run(
     project.write("strict.yaml", text)
     called = program("gate", "latest", "--policy", "strict.yaml")
     assert called.exit_code == 2
-    assert message in called.err
+    assert message in called.stderr
 
 
 def test_a_sharper_method_is_used_where_it_is_named(
@@ -251,7 +252,7 @@ def test_a_sharper_method_is_used_where_it_is_named(
             "strict.yaml", f"rules:\n  - {{id: r, metric: ndcg_at_4, min: 0.6, method: {method}}}\n"
         )
         called = program("gate", "latest", "--policy", "strict.yaml", "--json")
-        record = called.json["decisions"][0]
+        record = document(called)["decisions"][0]
         assert record["method"] == f"{method}@1"
         bounds[method] = record["lower"]
     assert bounds["bounded_mean_convex"] > bounds["bounded_mean_mixture"]

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from rag_assets.contracts.policy import Policy, Rule
 from rag_assets.evaluation.differences import Difference, difference
 from rag_assets.evaluation.gate import decide, gate_of
+from rag_assets.evaluation.wording import rule_words
 from rag_assets.evaluators import Outcome
 from rag_assets.reports.planning import difference_format, difference_text
-from rag_assets.evaluation.wording import rule_words
 
 GOLDEN = json.loads(
     (Path(__file__).parent / "golden" / "gate_comparison_decisions.json").read_text()

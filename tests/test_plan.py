@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from commands import Program
+from command_line import program_in
 from projects import SampleProject
 from rag_assets.contracts.rules import Rule
 from rag_assets.evaluation.differences import difference
@@ -277,9 +277,7 @@ def test_approximate_sizes_are_close_to_the_exact_ones(
         assert guess == pytest.approx(known, rel=0.07)
 
 
-def test_the_command_shows_both_methods_side_by_side(
-    sample: SampleProject, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_shows_both_methods_side_by_side(sample: SampleProject) -> None:
     sample.write(
         "compare.yaml",
         "rules:\n  - {id: same, metric: answer_correct, kind: non_inferiority, margin: 0.05}\n",
@@ -287,10 +285,10 @@ def test_the_command_shows_both_methods_side_by_side(
     sample.write("release.yaml", "rules:\n  - {id: floor, metric: hit_rate_at_2, min: 0.5}\n")
     sample.run()
     sample.run()
-    program = Program(sample.root, monkeypatch, capsys)
-    name = program("compare", "latest", "latest~1").out.split()[1]
+    program = program_in(sample.root)
+    name = program("compare", "latest", "latest~1").stdout.split()[1]
     called = program("plan", name)
-    lines = called.out.splitlines()
+    lines = called.stdout.splitlines()
     assert called.exit_code == 0
     assert lines[0] == f"Plan for {name}"
     assert "with method: exact_paired: 72 instead of 107" in lines[3]
@@ -298,7 +296,7 @@ def test_the_command_shows_both_methods_side_by_side(
     assert table[0][0] == "method"
     assert table[1] == ["paired_mixture", "107", "107", "107"]
     assert table[2] == ["exact_paired", "72", "72", "72"]
-    assert "Only 3 pairs: the rule is truly met with probability" in called.out
-    of_run = program("plan", "latest").out
+    assert "Only 3 pairs: the rule is truly met with probability" in called.stdout
+    of_run = program("plan", "latest").stdout
     assert f"    PASS at 42 / 77 / 99 cases {IF_SO} (2 of 3)" in of_run.splitlines()
     assert "Allowing for that, PASS at" in of_run

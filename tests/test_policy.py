@@ -328,7 +328,7 @@ KINDS = "observed_count, non_inferiority, superiority, equivalence"
             ".method",
             (
                 "method must be one of clopper_pearson, bounded_mean_mixture, paired_mixture, "
-                "exact_paired, bounded_mean_convex; "
+                "exact_paired, bounded_mean_convex, order_statistic_quantile; "
                 '"judge_stratified_exact" is not in this version of rag-assets.'
             ),
         ),
@@ -337,8 +337,9 @@ KINDS = "observed_count, non_inferiority, superiority, equivalence"
             ".method",
             (
                 "method must be one of clopper_pearson, bounded_mean_mixture, paired_mixture, "
-                'exact_paired, bounded_mean_convex; "cloper_pearson" is not in this version of '
-                'rag-assets. Did you mean "clopper_pearson"?'
+                "exact_paired, bounded_mean_convex, order_statistic_quantile; "
+                '"cloper_pearson" is not in this version of rag-assets. '
+                'Did you mean "clopper_pearson"?'
             ),
         ),
         (

@@ -29,6 +29,7 @@ _BLOCK_ON: tuple[State, ...] = ("FAIL", "INSUFFICIENT_EVIDENCE", "MANUAL_REVIEW"
 _FITTING: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("run", "verdict"): ("clopper_pearson",),
     ("run", "score"): ("bounded_mean_mixture", "bounded_mean_convex"),
+    ("run", "quantile"): ("order_statistic_quantile",),
     ("comparison", "verdict"): ("paired_mixture", "exact_paired"),
     ("comparison", "score"): ("paired_mixture",),
 }
@@ -36,9 +37,9 @@ _FITTING: Mapping[tuple[str, str], tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class MetricKind:
-    """What a metric's values are: verdicts, or scores in a range (lowest, highest)."""
+    """What a metric is: of verdicts, of scores in a range (lowest, highest), or a quantile."""
 
-    kind: Literal["verdict", "score"]
+    kind: Literal["verdict", "score", "quantile"]
     value_range: tuple[float, float]
 
 
@@ -159,11 +160,12 @@ def _rule_problems(rule: Rule, metric: MetricKind) -> Iterator[tuple[str, str]]:
     low, high = metric.value_range
     if rule.threshold is not None and not low <= rule.threshold <= high:
         yield rule.kind, _outside(rule, metric)
-    if rule.kind == "observed_count" and metric.kind == "score":
-        yield (
-            "kind",
-            f"observed_count counts failures, and {rule.metric} is a score; use min or max.",
-        )
+    if rule.kind == "observed_count" and metric.kind != "verdict":
+        what = f"{rule.metric} is a {metric.kind}"
+        yield "kind", f"observed_count counts failures, and {what}; use min or max."
+    if rule.decides_on == "comparison" and metric.kind == "quantile":
+        yield "kind", f"{rule.metric} is a quantile, which has no difference; use min or max."
+        return
     if rule.margin is not None and rule.margin > high - low:
         message = (
             f"margin {_text(rule.margin)} is wider than the range of {rule.metric}, which is "
@@ -171,7 +173,7 @@ def _rule_problems(rule: Rule, metric: MetricKind) -> Iterator[tuple[str, str]]:
         )
         yield "margin", message
     # An observed_count rule on a score has its problem; no method fits it.
-    if rule.method is not None and not (rule.kind == "observed_count" and metric.kind == "score"):
+    if rule.method is not None and not (rule.kind == "observed_count" and metric.kind != "verdict"):
         yield from _method_problem(rule, rule.method, metric)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -95,6 +96,11 @@ def _check(policy: Policy, *runs: RunView) -> None:
         one["criterion"]: MetricKind(one["kind"], (one["range"][0], one["range"][1]))
         for run in reversed(runs)
         for one in run.record["evaluators"]
+    }
+    kinds |= {
+        one["id"]: MetricKind("quantile", (0.0, math.inf))
+        for run in runs
+        for one in run.record.get("metrics", ())
     }
     problems: list[Problem] = []
     # A required case that neither run has is found by the rules: it is not observed.

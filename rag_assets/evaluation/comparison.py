@@ -104,6 +104,7 @@ def compare(
         "denominators": _denominators(sides, list(differences)),
         "not_compared": [asdict(one) for one in others],
         "metrics": [difference_record(one) for one in differences.values()],
+        "operational": _side_by_side(candidate, baseline),
         "slices": slice_differences(
             reader, candidate.record, baseline, sides.pairing, differences, sides.pairs, level
         ),
@@ -198,6 +199,28 @@ def _decision(decision: RuleDecision[Difference], policy: Policy, level: float) 
 
 def _run_record(view: RunView) -> dict[str, Any]:
     return {"run": view.row.id, "state": view.state, "completeness": view.completeness}
+
+
+def _side_by_side(candidate: RunView, baseline: RunView) -> list[dict[str, Any]]:
+    """Operational metrics have no difference: what each run recorded, as it is."""
+    ours, theirs = (
+        {one["id"]: one for one in run.record.get("metrics", ())} for run in (candidate, baseline)
+    )
+    return [
+        {
+            "metric": name,
+            "source": definition["source"],
+            "candidate": _quantile(candidate, name),
+            "baseline": _quantile(baseline, name),
+        }
+        for name, definition in ours.items()
+        if theirs.get(name) == definition
+    ]
+
+
+def _quantile(run: RunView, name: str) -> dict[str, float | None]:
+    found = next((one.measure for one in run.metrics if one.criterion == name), None)
+    return {key: getattr(found, key, None) for key in ("estimate", "lower", "upper")}
 
 
 def _denominators(sides: Sides, criteria: Sequence[str]) -> list[dict[str, Any]]:

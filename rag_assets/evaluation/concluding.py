@@ -9,9 +9,15 @@ from typing import Any
 
 from rag_assets.contracts.canonical import canonical_json, digest
 from rag_assets.contracts.policy import Policy
-from rag_assets.evaluation.deciding import decide_on_run, rules_for, run_decision_record
+from rag_assets.evaluation.deciding import (
+    decide_on_run,
+    finite_range,
+    rules_for,
+    run_decision_record,
+)
 from rag_assets.evaluation.gate import GateDecision, RuleDecision, gate_of, required_ids
 from rag_assets.evaluation.metrics import MetricValue, measure
+from rag_assets.evaluation.operational import measure_quantile, operational_outcomes
 from rag_assets.evaluation.session import Session
 from rag_assets.evaluation.slices import SliceMetric, SliceTable, slice_metrics
 from rag_assets.evaluation.words import Completeness
@@ -81,6 +87,13 @@ def measure_run(session: Session) -> RunMetrics:
             level=level,
         )
         for evaluator in project.evaluators
+    )
+    with session.store.reading() as reader:
+        ids = [case.id for case in session.cases]
+        operational = operational_outcomes(reader, session.run_id, ids, project.config.metrics)
+    session.outcomes.update(operational)
+    whole += tuple(
+        measure_quantile(metric, operational[metric.id], level) for metric in project.config.metrics
     )
     slices = slice_metrics(
         project.config.slices,
@@ -163,8 +176,9 @@ def metric_row(run_id: str, metric: MetricValue, scope: str = "global", **extra:
     payload = {
         "method": interval.method if interval else None,
         "level": interval.level if interval else None,
-        "range": list(metric.value_range),
+        "range": finite_range(metric),
         "passes": metric.passes,
+        "quantile": metric.quantile,
         "missing_reasons": dict(metric.missing_reasons),
         "excluded_reasons": dict(metric.excluded_reasons),
         **extra,

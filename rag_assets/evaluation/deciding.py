@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -56,12 +57,18 @@ def run_decision_record(
     return {
         **decision_record(decision, policy),
         "kind": decision.metric.kind,
-        "range": list(decision.metric.value_range),
+        "range": finite_range(decision.metric),
         "passes": decision.metric.passes,
+        "quantile": decision.metric.quantile,
         "excluded": decision.metric.excluded,
         "estimate": decision.metric.estimate,
         "plan": plan.as_json() if plan else None,
     }
+
+
+def finite_range(metric: MetricValue) -> list[float | None]:
+    """The range of a metric as JSON, which has no infinity: operational metrics have no end."""
+    return [end if math.isfinite(end) else None for end in metric.value_range]
 
 
 def decision_record(decision: RuleDecision[Any], policy: Policy) -> dict[str, Any]:

@@ -165,6 +165,7 @@ def frozen_record(
             }
             for evaluator in project.evaluators
         ],
+        "metrics": [metric.model_dump() for metric in config.metrics],
         "slices": list(config.slices),
         "min_slice_support": config.min_slice_support,
         "relevance_unit": project.relevance_unit,

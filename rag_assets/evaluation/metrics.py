@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from math import fsum
 from typing import Literal
 
+from rag_assets.contracts.config import Source
 from rag_assets.evaluators import Outcome
 from rag_assets.statistics import Interval, bounded_mean, clopper_pearson
+
+Kind = Literal["verdict", "score"] | Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,16 +20,18 @@ class MetricValue:
     """One metric over some cases.
 
     Attributes:
-        criterion, kind, value_range: of the evaluator.
+        criterion, kind, value_range: of the evaluator; the kind of an operational metric is what
+            it measures.
         observed, missing, excluded: numbers of cases; they add up to all cases looked at.
         passes: number of passed verdicts; None for scores.
         interval: the estimate with its bounds, or None where no interval was asked for.
         estimate: rate of passes or mean of scores; None when nothing was observed.
         missing_reasons, excluded_reasons: reason → number of cases.
+        quantile: which quantile an operational metric is; None for all others.
     """
 
     criterion: str
-    kind: Literal["verdict", "score"]
+    kind: Kind
     value_range: tuple[float, float]
     observed: int
     missing: int
@@ -36,6 +41,7 @@ class MetricValue:
     interval: Interval | None
     missing_reasons: Mapping[str, int] = field(default_factory=dict)
     excluded_reasons: Mapping[str, int] = field(default_factory=dict)
+    quantile: float | None = None
 
     @property
     def eligible(self) -> int:
@@ -45,7 +51,7 @@ class MetricValue:
 
 def measure(
     criterion: str,
-    kind: Literal["verdict", "score"],
+    kind: Kind,
     value_range: tuple[float, float],
     outcomes: Sequence[Outcome],
     *,
@@ -63,9 +69,8 @@ def measure(
         with_interval: False leaves the interval out (slices with too little support).
     """
     values = [outcome.value for outcome in outcomes if outcome.value is not None]
-    missing = Counter(one.reason or "" for one in outcomes if one.status == "missing")
-    excluded = Counter(one.reason or "" for one in outcomes if one.status == "excluded")
-    lost = missing.total()
+    missing, excluded = count_reasons(outcomes)
+    lost = sum(missing.values())
     passes = round(sum(values)) if kind == "verdict" else None
     interval = None
     if with_interval and (values or lost):
@@ -82,13 +87,22 @@ def measure(
         value_range=value_range,
         observed=len(values),
         missing=lost,
-        excluded=excluded.total(),
+        excluded=sum(excluded.values()),
         passes=passes,
         estimate=_estimate(values),
         interval=interval,
-        missing_reasons=dict(sorted(missing.items())),
-        excluded_reasons=dict(sorted(excluded.items())),
+        missing_reasons=missing,
+        excluded_reasons=excluded,
     )
+
+
+def count_reasons(outcomes: Sequence[Outcome]) -> tuple[dict[str, int], dict[str, int]]:
+    """Reasons with their numbers of cases: of the missing ones, and of the excluded ones."""
+    missing, excluded = (
+        Counter(one.reason or "" for one in outcomes if one.status == status)
+        for status in ("missing", "excluded")
+    )
+    return dict(sorted(missing.items())), dict(sorted(excluded.items()))
 
 
 def _estimate(values: Sequence[float]) -> float | None:

@@ -22,7 +22,7 @@ from rag_assets.statistics import (
     predicted_cases_for_floor,
 )
 
-Obstacle = Literal["estimate", "difference", "zero", "gain"]
+Obstacle = Literal["estimate", "quantile", "difference", "zero", "gain"]
 
 # Below so many cases the observed distribution is itself too uncertain to be planned with.
 FEW = 100
@@ -140,11 +140,12 @@ def plan_for_metric(
         return None
     if rule.kind == "observed_count":
         return Plan(missing=metric.missing)
-    plan = (
-        _of_mean(rule, metric, values, level)
-        if metric.passes is None
-        else _of_rate(rule, metric, metric.passes, level)
-    )
+    if metric.passes is not None:
+        plan = _of_rate(rule, metric, metric.passes, level)
+    elif metric.kind == "score":
+        plan = _of_mean(rule, metric, values, level)
+    else:
+        return _of_quantile(rule, metric, values, level)
     if not metric.missing:
         return plan
     resolved = _resolved(rule, metric, values, level)
@@ -197,6 +198,23 @@ def _of_mean(rule: Rule, metric: MetricValue, values: Sequence[float], level: fl
     )
     method = rule.method or "bounded_mean_mixture"
     return replace(plan, methods=(MethodSizes(method, with_support(rule, sizes)),))
+
+
+def _of_quantile(
+    rule: Rule, metric: MetricValue, values: Sequence[float], level: float
+) -> Plan | None:
+    """A ceiling for a quantile is a floor for the share of cases that stay within it."""
+    threshold, q = rule.threshold or 0.0, metric.quantile or 0.0
+    if rule.kind == "max":
+        floor, good = q, sum(value <= threshold for value in values)
+    else:
+        floor, good = _complement(q), sum(value >= threshold for value in values)
+    share = good / len(values)
+    plan = Plan(assumed=Assumed(len(values), share, passes=good))
+    if share <= floor:
+        return replace(plan, obstacle="quantile")
+    sizes = with_support(rule, cases_for_floor(share, floor, level))
+    return replace(plan, methods=(MethodSizes("order_statistic_quantile", sizes),))
 
 
 def _mirrored(values: Sequence[float], ends: tuple[float, float]) -> list[float]:

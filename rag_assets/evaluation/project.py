@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from rag_assets.contracts.cases import Dataset
-from rag_assets.contracts.config import Config
+from rag_assets.contracts.config import Config, OperationalMetric
 from rag_assets.contracts.dataset import read_dataset
 from rag_assets.contracts.errors import InputError, Problem
 from rag_assets.contracts.identities import StageKeys
@@ -109,6 +110,7 @@ def load_project(
     )
     if dataset is not None:
         _check_slices(config, dataset, problems)
+    _check_metric_ids(config, evaluators, problems)
     policy = None
     if with_policy:
         policy = _policy(config, policy_path, evaluators, dataset, problems)
@@ -119,12 +121,12 @@ def load_project(
     return Project(config, dataset, system, evaluators, policy, retry_on, warnings)
 
 
-def metric_kinds(evaluators: tuple[Evaluator, ...]) -> dict[str, MetricKind]:
-    """Criterion → kind and range, for the checks of a policy."""
-    return {
-        evaluator.criterion: MetricKind(evaluator.kind, evaluator.value_range)
-        for evaluator in evaluators
-    }
+def metric_kinds(
+    evaluators: tuple[Evaluator, ...], operational: tuple[OperationalMetric, ...]
+) -> dict[str, MetricKind]:
+    """Metric → kind and range, for the checks of a policy."""
+    kinds = {one.criterion: MetricKind(one.kind, one.value_range) for one in evaluators}
+    return kinds | {one.id: MetricKind("quantile", (0.0, math.inf)) for one in operational}
 
 
 def _policy(
@@ -142,7 +144,7 @@ def _policy(
     # A metric can only be called unknown when all evaluators could be built.
     if policy is not None and dataset is not None and not problems:
         ids = [case.id for case in dataset.cases]
-        check_policy(policy, metric_kinds(evaluators), ids, problems, name=name)
+        check_policy(policy, metric_kinds(evaluators, config.metrics), ids, problems, name=name)
     return policy
 
 
@@ -179,6 +181,18 @@ def _recorded(system: StagedSystem | None) -> frozenset[str]:
     """The artifacts that a staged system records; citations only where a path leads to them."""
     cites = system is None or system.citations_path is not None
     return frozenset({"retrieval", "context", *(["citations"] if cites else [])})
+
+
+def _check_metric_ids(
+    config: Config, evaluators: tuple[Evaluator, ...], problems: list[Problem]
+) -> None:
+    criteria = {evaluator.criterion for evaluator in evaluators}
+    for index, metric in enumerate(config.metrics):
+        if metric.id in criteria:
+            key = f"metrics.{index}.id"
+            message = f'The id "{metric.id}" is the criterion of an evaluator; take another one.'
+            line = config.lines.get(key, 0)
+            problems.append(Problem(config.path.name, line, key, message))
 
 
 def _check_slices(config: Config, dataset: Dataset, problems: list[Problem]) -> None:

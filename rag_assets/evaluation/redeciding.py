@@ -12,6 +12,12 @@ from rag_assets.contracts.policy import MetricKind, Policy, check_policy, read_p
 from rag_assets.evaluation.deciding import decide_on_run, rules_for, run_decision_record
 from rag_assets.evaluation.gate import GateDecision, gate_of, required_ids
 from rag_assets.evaluation.metrics import MetricValue, measure
+from rag_assets.evaluation.operational import (
+    RANGE,
+    measure_quantile,
+    operational_metrics,
+    operational_outcomes,
+)
 from rag_assets.evaluation.places import PROBLEMS_SHOWN
 from rag_assets.evaluation.views import DecisionView, RunView, decision_view
 from rag_assets.evaluation.words import Completeness
@@ -88,6 +94,7 @@ def _policy(path: Path, view: RunView, case_ids: Sequence[str]) -> Policy:
             one["criterion"]: MetricKind(one["kind"], (one["range"][0], one["range"][1]))
             for one in view.record["evaluators"]
         }
+        kinds |= {one.id: MetricKind("quantile", RANGE) for one in operational_metrics(view.record)}
         is_selection = view.record["selection"] is not None
         known = [*case_ids, *policy.required_cases] if is_selection else case_ids
         check_policy(policy, kinds, known, problems, name=path.name)
@@ -104,10 +111,11 @@ def _outcomes(reader: Reader, view: RunView, case_ids: Sequence[str]) -> dict[st
     for one in reader.run_judgments(view.row.id):
         outcome = Outcome(one.status, one.value, one.reason)  # type: ignore[arg-type]
         found[one.criterion][one.case_id] = outcome
+    operational = operational_metrics(view.record)
     return {
         criterion: [by_case.get(case_id, _NOT_EXECUTED) for case_id in case_ids]
         for criterion, by_case in found.items()
-    }
+    } | operational_outcomes(reader, view.row.id, case_ids, operational)
 
 
 def _metrics(
@@ -122,4 +130,4 @@ def _metrics(
             level=level,
         )
         for one in view.record["evaluators"]
-    ]
+    ] + [measure_quantile(one, outcomes[one.id], level) for one in operational_metrics(view.record)]

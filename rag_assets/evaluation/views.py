@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
@@ -18,12 +19,13 @@ class Measure:
     """The numbers of a metric, unrounded.
 
     Attributes:
-        kind: `verdict` or `score`.
-        range: lowest and highest value.
+        kind: `verdict`, `score`, or the source of an operational metric.
+        range: lowest and highest value; infinite for an operational metric.
         estimate, lower, upper: None where there is none.
         observed, missing, excluded: numbers of cases.
         passes: of a verdict metric, else None.
         method, level: of the interval, else None.
+        quantile: which quantile an operational metric is, else None.
     """
 
     kind: str
@@ -37,6 +39,12 @@ class Measure:
     passes: int | None
     method: str | None
     level: float | None
+    quantile: float | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """One object; JSON has no infinity, so a range without an end has none."""
+        ends = [end if math.isfinite(end) else None for end in self.range]
+        return asdict(self) | {"range": ends}
 
     @property
     def cases(self) -> int:
@@ -71,7 +79,7 @@ class MetricView:
 
     def as_json(self) -> dict[str, Any]:
         """One flat object."""
-        found: dict[str, Any] = {"metric": self.criterion, **asdict(self.measure)}
+        found: dict[str, Any] = {"metric": self.criterion, **self.measure.as_json()}
         found["missing_reasons"] = dict(self.missing_reasons)
         found["excluded_reasons"] = dict(self.excluded_reasons)
         found["slice"] = asdict(self.slice) if self.slice else None
@@ -103,7 +111,7 @@ class DecisionView:
             "state": self.state,
             "reasons": list(self.reasons),
             "definition": dict(self.rule),
-            **asdict(self.measure),
+            **self.measure.as_json(),
             "plan": self.plan,
         }
 
@@ -279,6 +287,7 @@ def decision_view(state: str, record: Mapping[str, Any]) -> DecisionView:
 
 
 def _measure(numbers: Mapping[str, Any]) -> Measure:
-    low, high = numbers["range"]
+    low, high = (math.inf if end is None else end for end in numbers["range"])
+    numbers = {"quantile": None, **numbers}
     rest = {field.name: numbers[field.name] for field in fields(Measure) if field.name != "range"}
     return Measure(range=(low, high), **rest)

@@ -7,17 +7,20 @@ from typing import Any
 
 from rag_assets.evaluation.comparison_view import ComparisonView, DifferenceView
 from rag_assets.evaluation.views import DecisionView
+from rag_assets.evaluation.wording import (
+    NO_POLICY,
+    NONE,
+    OPERATIONAL,
+    counted,
+    estimate_text,
+    interval_text,
+    rule_words,
+    value_text,
+)
 from rag_assets.reports.comparison_slices import slice_lines
 from rag_assets.reports.layout import INDENT, Cell, Line, blocks, heading, line, rows
 from rag_assets.reports.measures import GATE_REASONS, STATE_STYLES, planning_lines, state_cell
 from rag_assets.reports.planning import difference_format, difference_text
-from rag_assets.evaluation.wording import (
-    NO_POLICY,
-    NONE,
-    counted,
-    rule_words,
-    value_text,
-)
 
 # Ids of one list that are shown; the others are counted. `--json` has all of them.
 IDS_SHOWN = 20
@@ -58,6 +61,7 @@ def comparison_report(
         ],
         list(_what_differs(record)),
         [part for metric in view.metrics for part in _metric(metric)],
+        list(_side_by_side(record)),
         list(_not_compared(record)),
         slice_lines(view, width, everything=all_slices),
         _decisions(view, width),
@@ -122,6 +126,18 @@ def _metric(metric: DifferenceView) -> Iterator[Line]:
         flips = (("gained", metric.gained), ("lost", metric.lost))
         texts = [f"{word} {len(ids)}: {ids_text(ids)}".rstrip(": ") for word, ids in flips]
         yield line("; ".join(texts), indent=2)
+
+
+def _side_by_side(record: Mapping[str, Any]) -> Iterator[Line]:
+    """Operational metrics, which have no difference."""
+    for one in record["operational"]:
+        form = OPERATIONAL[one["source"]]
+        texts = [
+            f"{estimate_text(form, side['estimate'])} "
+            f"{interval_text(form, side['lower'], side['upper'])}"
+            for side in (one["candidate"], one["baseline"])
+        ]
+        yield line(Cell(one["metric"], "bold"), f": {' against '.join(texts)} (no difference)")
 
 
 def _not_compared(record: Mapping[str, Any]) -> Iterator[Line]:

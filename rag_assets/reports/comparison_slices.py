@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rag_assets.evaluation.comparison_view import ComparisonView, SliceDifference
+from rag_assets.evaluation.wording import NONE, TOO_FEW, counted
 from rag_assets.reports.layout import Cell, Line, blocks, grid, line
 from rag_assets.reports.planning import difference_format
 from rag_assets.reports.slices import MARK_STYLES
-from rag_assets.evaluation.wording import NONE, TOO_FEW, counted
 
 _EXPLORATORY = "Slices are exploratory: they say where to look, and no rule decides on them."
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rag_assets.evaluation.redeciding import Redecided
 from rag_assets.evaluation.views import RunView
+from rag_assets.evaluation.wording import NO_RUN_RULE, cases_text
 from rag_assets.reports.layout import INDENT, Cell, Line, blocks, line
 from rag_assets.reports.measures import (
     GATE_REASONS,
@@ -11,7 +12,6 @@ from rag_assets.reports.measures import (
     decision_rows,
     run_heading,
 )
-from rag_assets.reports.wording import NO_RUN_RULE, cases_text
 
 
 def gate_report(view: RunView, found: Redecided, width: int | None) -> list[Line]:

@@ -14,6 +14,7 @@ from rag_assets.evaluation.wording import (
     failure_line,
     interval_text,
     number_format,
+    plain_number,
     reasons_text,
     rule_words,
 )
@@ -155,5 +156,12 @@ def measure_texts(measure: Measure) -> tuple[str, str, str]:
     return (
         estimate_text(form, measure.estimate),
         interval_text(form, measure.lower, measure.upper),
-        denominator_text(measure.passes, measure.observed, measure.missing, measure.excluded),
+        _denominator(measure),
     )
+
+
+def _denominator(measure: Measure) -> str:
+    text = denominator_text(measure.passes, measure.observed, measure.missing, measure.excluded)
+    if measure.quantile is None:
+        return text
+    return text.replace("mean of", f"p{plain_number(100 * measure.quantile)} of")

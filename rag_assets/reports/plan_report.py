@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rag_assets.evaluation.views import DecisionView
+from rag_assets.evaluation.wording import counted
 from rag_assets.reports.layout import INDENT, Cell, Line, blocks, grid, line
 from rag_assets.reports.measures import decision_rows
 from rag_assets.reports.planning import (
@@ -15,7 +16,6 @@ from rag_assets.reports.planning import (
     sizes_text,
     three,
 )
-from rag_assets.reports.wording import counted
 
 NOTHING_OPEN = "Every rule is decided: there is nothing to plan."
 NOTHING_DECIDED = "Nothing was decided, so there is nothing to plan."

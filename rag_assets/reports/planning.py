@@ -102,6 +102,10 @@ def _obstacle(decision: DecisionView, plan: Mapping[str, Any]) -> str:
     if plan["obstacle"] == "gain":
         return "nothing was gained"
     estimate = plan["assumed"]["estimate"]
+    if plan["obstacle"] == "quantile":
+        within = "within" if rule["kind"] == "max" else "at or above"
+        share = f"{plan['assumed']['passes']} of {plan['assumed']['cases']}"
+        return f"only {share} cases are {within} {plain_number(rule['threshold'])}"
     if plan["obstacle"] == "estimate":
         side = "above" if rule["kind"] == "min" else "below"
         shown = number_format(measure.kind, measure.range).estimate(estimate)

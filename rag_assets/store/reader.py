@@ -14,6 +14,7 @@ from rag_assets.store.records import (
     Metric,
     RunJudgment,
     RunRow,
+    StageCost,
     StageResult,
 )
 
@@ -104,6 +105,21 @@ class Reader:
             [run_id, stage],
         )
         return dict(rows)
+
+    def stage_costs(self, run_id: str) -> list[StageCost]:
+        """Time and reported usage of every stage of a run that a system executes.
+
+        Assembly is done anew in every run, and counts with its first time, like a hit.
+        """
+        rows = self._rows(
+            "SELECT c.case_id, c.stage, c.digest, c.failure, "
+            "CASE WHEN c.source = 'miss' AND c.stage <> 'assembled_context' "
+            "THEN c.latency_ms ELSE coalesce(r.latency_ms, 0) END, "
+            "r.usage FROM run_cases c LEFT JOIN stage_results r ON c.identity = r.identity "
+            "WHERE c.run_id = $1 AND c.stage IN ('retrieval', 'assembled_context', 'generation')",
+            [run_id],
+        )
+        return [StageCost(*row) for row in rows]
 
     def run_judgments(self, run_id: str, case_id: str | None = None) -> list[RunJudgment]:
         """The outcomes of a run, of all cases or of one."""
