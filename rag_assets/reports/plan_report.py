@@ -53,7 +53,10 @@ def _outcomes(decision: DecisionView, plan: Mapping[str, Any]) -> Iterator[str]:
         return
     sizes = plan["methods"][0]["sizes"]
     if plan["obstacle"] is not None:
-        yield f"FAIL at {sizes_text(sizes, plan)}, {assumption(decision, plan)}"
+        if sizes["at_50"] is None:
+            yield f"no size up to 10,000 would make this FAIL, {assumption(decision, plan)}"
+        else:
+            yield f"FAIL at {sizes_text(sizes, plan)}, {assumption(decision, plan)}"
         return
     if plan["missing"]:
         yield f"PASS at {sizes_text(sizes, plan)}, {assumption(decision, plan)}"
@@ -84,5 +87,6 @@ def _warnings(decision: DecisionView, plan: Mapping[str, Any]) -> Iterator[str]:
         yield f"{few}: the observed distribution may itself be off, and the sizes with it."
         return
     yield f"{few}: the rule is truly met with probability {100 * chance:.0f} % (Jeffreys' prior)."
-    if plan["predicted"] is not None:
-        yield f"Allowing for that, PASS at {three(plan['predicted'])} cases in 50 / 80 / 90 %."
+    predicted = plan["predicted"]
+    if predicted is not None and predicted["at_50"] is not None:
+        yield f"Allowing for that, PASS at {three(predicted)} cases in 50 / 80 / 90 %."
