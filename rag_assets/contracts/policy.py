@@ -37,10 +37,14 @@ _FITTING: Mapping[tuple[str, str], tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class MetricKind:
-    """What a metric is: of verdicts, of scores in a range (lowest, highest), or a quantile."""
+    """What a metric is: of verdicts, of scores in a range (lowest, highest), or a quantile.
+
+    `is_grouped` says that cases belong together, so that it is a mean over groups.
+    """
 
     kind: Literal["verdict", "score", "quantile"]
     value_range: tuple[float, float]
+    is_grouped: bool = False
 
 
 class Policy(FileModel):
@@ -192,8 +196,13 @@ def _outside(rule: Rule, metric: MetricKind) -> str:
 
 
 def _method_problem(rule: Rule, method: str, metric: MetricKind) -> Iterator[tuple[str, str]]:
-    fitting = _FITTING[rule.decides_on, metric.kind]
+    grouped = metric.is_grouped and metric.kind == "verdict"
+    fitting = _FITTING[rule.decides_on, "score" if grouped else metric.kind]
     if method in fitting:
+        return
+    if grouped and method in _FITTING[rule.decides_on, metric.kind]:
+        needs = f"{method} needs independent cases, and cases of the dataset share a group"
+        yield "method", f"{needs}; use {' or '.join(fitting)}."
         return
     subject = "one run" if rule.decides_on == "run" else "a comparison"
     what = f"{method} does not fit a rule on {subject} of {rule.metric}, a {metric.kind}"

@@ -34,7 +34,8 @@ class Attainable:
 
 def attainable_decisions(project: Project) -> Iterator[Attainable]:
     """What each threshold rule on a verdict metric takes, in the order of the policy."""
-    if project.policy is None:
+    # What passes of single cases come to says little about a mean over groups.
+    if project.policy is None or project.is_grouped:
         return
     evaluators = {evaluator.criterion: evaluator for evaluator in project.evaluators}
     for rule in project.policy.rules:

@@ -93,7 +93,11 @@ def _read(path: Path) -> Policy:
 def _check(policy: Policy, *runs: RunView) -> None:
     """Check the rules for comparisons against the metrics that the runs recorded."""
     kinds = {
-        one["criterion"]: MetricKind(one["kind"], (one["range"][0], one["range"][1]))
+        one["criterion"]: MetricKind(
+            one["kind"],
+            (one["range"][0], one["range"][1]),
+            any(run.record.get("grouped") for run in runs),
+        )
         for run in reversed(runs)
         for one in run.record["evaluators"]
     }

@@ -20,6 +20,7 @@ from rag_assets.evaluation.pairing import (
     setting_changes,
 )
 from rag_assets.evaluation.planning_differences import plan_for_difference
+from rag_assets.evaluation.stored_cases import keys_of
 from rag_assets.evaluation.views import RunView
 from rag_assets.evaluators import Outcome
 from rag_assets.store import RunJudgment
@@ -79,12 +80,16 @@ def compare(
     )
     level = policy.confidence_level if policy else DEFAULT_LEVEL
     compared, others = pair_metrics(candidate.record["evaluators"], baseline.record["evaluators"])
+    paired = sides.pairing.paired
+    found = keys_of(reader, candidate, paired)
+    keys = dict(zip(paired, found, strict=True)) if found else None
     differences = {
         one["criterion"]: difference(
             one["criterion"],
             one["kind"],
             (one["range"][0], one["range"][1]),
             sides.pairs(one["criterion"]),
+            keys,
         ).bounded(level)
         for one in compared
     }
@@ -106,7 +111,7 @@ def compare(
         "metrics": [difference_record(one) for one in differences.values()],
         "operational": _side_by_side(candidate, baseline),
         "slices": slice_differences(
-            reader, candidate.record, baseline, sides.pairing, differences, sides.pairs, level
+            reader, candidate.record, baseline, sides.pairing, differences, sides.pairs, level, keys
         ),
         "decisions": [_decision(one, policy, level) for one in decisions] if policy else [],
         "gate": gate and {"state": gate.state, "reasons": list(gate.reasons)},
@@ -134,6 +139,7 @@ def difference_record(metric: Difference) -> dict[str, Any]:
         "observed": metric.observed,
         "missing": metric.missing,
         "excluded": metric.excluded,
+        "groups": len(metric.groups.lowest) if metric.groups else None,
         "missing_reasons": dict(metric.missing_reasons),
         "excluded_reasons": dict(metric.excluded_reasons),
         "gained": list(metric.gained),

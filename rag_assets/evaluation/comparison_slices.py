@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from types import SimpleNamespace
 from typing import Any
 
 from rag_assets.contracts.cases import Case, parse_case
 from rag_assets.evaluation.differences import Difference, OutcomePair, difference
+from rag_assets.evaluation.grouping import GroupKey
 from rag_assets.evaluation.marks import Part, mark_parts
 from rag_assets.evaluation.matching import Match, match_relevant
 from rag_assets.evaluation.pairing import Pairing
 from rag_assets.evaluation.session import CaseFacts
 from rag_assets.evaluation.slices import shown_order, slice_value
+from rag_assets.evaluation.stored_cases import stage_payloads
 from rag_assets.evaluation.views import RunView
 from rag_assets.store.reader import Reader
 
@@ -27,6 +28,7 @@ def slice_differences(
     whole: Mapping[str, Difference],
     pairs_of: Callable[[str], Mapping[str, OutcomePair]],
     level: float,
+    keys: Mapping[str, GroupKey] | None = None,
 ) -> dict[str, Any]:
     """The differences of every slice that both runs declare, by the baseline's membership.
 
@@ -41,6 +43,7 @@ def slice_differences(
         whole: the differences over all pairs.
         pairs_of: criterion → outcomes of every paired case.
         level: two-sided confidence of the intervals.
+        keys: the group of each paired case, where cases belong together; nothing is marked then.
 
     Returns:
         Rows, tests, whether no outcome could have been marked, the least support, and the slices
@@ -56,7 +59,7 @@ def slice_differences(
         for value in shown_order(name, members[name]):
             for criterion, metric in whole.items():
                 chosen = {one: outcomes[criterion][one] for one in members[name][value]}
-                found = difference(criterion, metric.kind, metric.value_range, chosen)
+                found = difference(criterion, metric.kind, metric.value_range, chosen, keys)
                 supported = found.eligible >= support
                 rows.append((name, value, found.bounded(level) if supported else found))
     marks = mark_parts(
@@ -84,7 +87,7 @@ def _part(name: str, value: str, found: Difference) -> Part:
         found.criterion,
         passes=len(found.gained) if found.kind == "verdict" else None,
         cases=changed,
-        is_supported=found.interval is not None,
+        is_supported=found.interval is not None and found.groups is None,
     )
 
 
@@ -113,7 +116,7 @@ def _members(
         return found
     cases = {
         case_id: parse_case(record)
-        for case_id, record in _payloads(reader, baseline.row.id, "cases", paired)
+        for case_id, record in stage_payloads(reader, baseline.row.id, "cases", paired)
     }
     facts = _facts(reader, baseline, cases, names)
     top_k = baseline.record["system"].get("top_k") or 0
@@ -132,10 +135,10 @@ def _facts(
     facts = {case_id: CaseFacts() for case_id in cases}
     run, unit = baseline.row.id, baseline.record["relevance_unit"]
     if "relevant_position" in names:
-        for case_id, retrieval in _payloads(reader, run, "retrieval", list(cases)):
+        for case_id, retrieval in stage_payloads(reader, run, "retrieval", list(cases)):
             facts[case_id].match = _match(cases[case_id], retrieval["candidates"], unit)
     if "context_truncated" in names:
-        for case_id, context in _payloads(reader, run, "assembled_context", list(cases)):
+        for case_id, context in stage_payloads(reader, run, "assembled_context", list(cases)):
             reasons = (one["reason"] for one in context["dropped"])
             facts[case_id].truncated = "token_budget" in reasons
     return facts
@@ -147,14 +150,3 @@ def _match(case: Case, candidates: Sequence[Mapping[str, Any]], unit: Any) -> Ma
         SimpleNamespace(doc_id=one["doc_id"], chunk_id=one.get("chunk_id")) for one in candidates
     ]
     return match_relevant(case, ids, unit)
-
-
-def _payloads(
-    reader: Reader, run_id: str, stage: str, case_ids: Sequence[str]
-) -> Iterator[tuple[str, Any]]:
-    digests = reader.stage_digests(run_id, stage)
-    payloads = reader.payloads([digests[one] for one in case_ids if one in digests])
-    for case_id in case_ids:
-        payload = payloads.get(digests.get(case_id, ""))
-        if payload is not None:
-            yield case_id, json.loads(payload)

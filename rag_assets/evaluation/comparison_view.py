@@ -19,6 +19,7 @@ class DifferenceView:
         criterion, kind, range: of the metric.
         estimate, lower, upper, method, level: None where there is none.
         observed, missing, excluded: numbers of pairs.
+        groups: number of groups, where cases belong together, else None.
         missing_reasons, excluded_reasons: reason → number of pairs.
         gained, lost: ids of the cases whose verdict flipped, in each direction.
     """
@@ -34,6 +35,7 @@ class DifferenceView:
     observed: int
     missing: int
     excluded: int
+    groups: int | None
     missing_reasons: Mapping[str, int]
     excluded_reasons: Mapping[str, int]
     gained: tuple[str, ...]

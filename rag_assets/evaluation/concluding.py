@@ -12,6 +12,7 @@ from rag_assets.contracts.policy import Policy
 from rag_assets.evaluation.deciding import (
     decide_on_run,
     finite_range,
+    group_count,
     rules_for,
     run_decision_record,
 )
@@ -85,6 +86,7 @@ def measure_run(session: Session) -> RunMetrics:
             evaluator.value_range,
             session.outcomes[evaluator.criterion],
             level=level,
+            keys=session.group_keys,
         )
         for evaluator in project.evaluators
     )
@@ -104,6 +106,7 @@ def measure_run(session: Session) -> RunMetrics:
         top_k=project.system.top_k,
         min_support=project.config.min_slice_support,
         level=level,
+        keys=session.group_keys,
     )
     rows = [metric_row(session.run_id, metric) for metric in whole]
     rows += [slice_row(session.run_id, row) for row in slices.rows]
@@ -124,7 +127,9 @@ def decide_run(session: Session, metrics: RunMetrics) -> Conclusion:
     if policy is not None and rules:
         required = required_ids(policy, [case.id for case in session.project.dataset.cases])
         ids = [case.id for case in session.cases]
-        decisions = decide_on_run(policy, required, ids, session.outcomes, metrics.whole)
+        decisions = decide_on_run(
+            policy, required, ids, session.outcomes, metrics.whole, session.group_keys
+        )
         gate = gate_of(policy, decisions, completeness)
         rows = [_decision_row(session, policy, decision) for decision in decisions]
         with session.store.writing() as writer:
@@ -179,6 +184,7 @@ def metric_row(run_id: str, metric: MetricValue, scope: str = "global", **extra:
         "range": finite_range(metric),
         "passes": metric.passes,
         "quantile": metric.quantile,
+        "groups": group_count(metric),
         "missing_reasons": dict(metric.missing_reasons),
         "excluded_reasons": dict(metric.excluded_reasons),
         **extra,

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from rag_assets.contracts.policy import Policy
 from rag_assets.contracts.rules import Rule
 from rag_assets.evaluation.gate import Measured, RuleDecision, decide, lacks_required
+from rag_assets.evaluation.grouping import GroupKey
 from rag_assets.evaluation.metrics import MetricValue, measure
 from rag_assets.evaluation.planning import plan_for_metric
 from rag_assets.evaluators import Outcome
@@ -25,6 +26,7 @@ def decide_on_run(
     case_ids: Sequence[str],
     outcomes: Mapping[str, Sequence[Outcome]],
     metrics: Sequence[MetricValue],
+    keys: Sequence[GroupKey] | None = None,
 ) -> tuple[RuleDecision[MetricValue], ...]:
     """Decide every rule that is about one run, in the order of the policy.
 
@@ -34,12 +36,13 @@ def decide_on_run(
         case_ids: the cases of the run.
         outcomes: criterion → one outcome for each of these cases.
         metrics: over all of them, at the policy's level.
+        keys: the group of each of these cases, where cases belong together.
     """
     known = {metric.criterion: metric for metric in metrics}
     return tuple(
         decide(
             rule,
-            _with_method(known[rule.metric], rule, outcomes, policy.confidence_level),
+            _with_method(known[rule.metric], rule, outcomes, policy.confidence_level, keys),
             required_missing=lacks_required(
                 required, dict(zip(case_ids, outcomes[rule.metric], strict=True))
             ),
@@ -60,6 +63,7 @@ def run_decision_record(
         "range": finite_range(decision.metric),
         "passes": decision.metric.passes,
         "quantile": decision.metric.quantile,
+        "groups": group_count(decision.metric),
         "excluded": decision.metric.excluded,
         "estimate": decision.metric.estimate,
         "plan": plan.as_json() if plan else None,
@@ -69,6 +73,11 @@ def run_decision_record(
 def finite_range(metric: MetricValue) -> list[float | None]:
     """The range of a metric as JSON, which has no infinity: operational metrics have no end."""
     return [end if math.isfinite(end) else None for end in metric.value_range]
+
+
+def group_count(metric: MetricValue) -> int | None:
+    """Number of groups that the metric applies to; None where every case is its own."""
+    return len(metric.groups.lowest) if metric.groups else None
 
 
 def decision_record(decision: RuleDecision[Any], policy: Policy) -> dict[str, Any]:
@@ -89,7 +98,11 @@ def decision_record(decision: RuleDecision[Any], policy: Policy) -> dict[str, An
 
 
 def _with_method(
-    metric: MetricValue, rule: Rule, outcomes: Mapping[str, Sequence[Outcome]], level: float
+    metric: MetricValue,
+    rule: Rule,
+    outcomes: Mapping[str, Sequence[Outcome]],
+    level: float,
+    keys: Sequence[GroupKey] | None,
 ) -> MetricValue:
     """The metric with the interval of the rule's method, where that is not the default."""
     if rule.method != "bounded_mean_convex":
@@ -101,4 +114,5 @@ def _with_method(
         outcomes[metric.criterion],
         level=level,
         method=rule.method,
+        keys=keys,
     )

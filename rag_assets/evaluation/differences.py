@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from rag_assets.evaluation.grouping import GroupKey, GroupValues, group_values
 from rag_assets.evaluators import Outcome
 from rag_assets.statistics import Interval, exact_paired, paired_mixture
+from rag_assets.statistics.paired import MIXTURE
 
 OutcomePair = tuple[Outcome, Outcome]
 """The outcomes of one case: of the candidate, and of the baseline."""
@@ -26,6 +28,7 @@ class Difference:
         missing, excluded: numbers of pairs.
         missing_reasons, excluded_reasons: reason → number of pairs.
         interval: of the mean difference; None where nothing was observed or none was asked for.
+        groups: one difference for each group, where cases belong together; else None.
     """
 
     criterion: str
@@ -39,6 +42,7 @@ class Difference:
     missing_reasons: Mapping[str, int]
     excluded_reasons: Mapping[str, int]
     interval: Interval | None = None
+    groups: GroupValues | None = None
 
     @property
     def observed(self) -> int:
@@ -57,8 +61,11 @@ class Difference:
 
     @property
     def estimate(self) -> float | None:
-        """The mean difference; None where nothing was observed."""
+        """The mean difference, over groups where there are any; None without an observed pair."""
         from math import fsum
+
+        if self.groups is not None:
+            return self.groups.estimate
 
         return fsum(self.values) / len(self.values) if self.values else None
 
@@ -82,7 +89,10 @@ class Difference:
             missing=0,
         )
 
-    def _interval(self, level: float, method: str | None) -> Interval:
+    def _interval(self, level: float, method: str | None) -> Interval | None:
+        if self.groups is not None:
+            found = self.groups.interval(level, (-self.width, self.width))
+            return found and replace(found, method=MIXTURE)
         if method == "exact_paired":
             counts = len(self.gained), len(self.lost), self.observed
             return exact_paired(*counts, missing=self.missing, level=level)
@@ -94,6 +104,7 @@ def difference(
     kind: Literal["verdict", "score"],
     value_range: tuple[float, float],
     pairs: Mapping[str, OutcomePair],
+    keys: Mapping[str, GroupKey] | None = None,
 ) -> Difference:
     """Pair the outcomes of a criterion; without an interval.
 
@@ -103,20 +114,24 @@ def difference(
     Args:
         criterion, kind, value_range: of the evaluator.
         pairs: case id → both outcomes.
+        keys: case id → its group, where cases belong together.
     """
     values: list[float] = []
     gained: list[str] = []
     lost: list[str] = []
     missing: Counter[str] = Counter()
     excluded: Counter[str] = Counter()
+    eligible: dict[str, float | None] = {}
     for case_id, pair in pairs.items():
         if any(one.status == "excluded" for one in pair):
             excluded[_reason(pair, "excluded")] += 1
         elif any(one.value is None for one in pair):
             missing[_reason(pair, "missing")] += 1
+            eligible[case_id] = None
         else:
             change = (pair[0].value or 0.0) - (pair[1].value or 0.0)
             values.append(change)
+            eligible[case_id] = change
             if kind == "verdict" and change:
                 (gained if change > 0 else lost).append(case_id)
     return Difference(
@@ -130,7 +145,15 @@ def difference(
         excluded=excluded.total(),
         missing_reasons=dict(sorted(missing.items())),
         excluded_reasons=dict(sorted(excluded.items())),
+        groups=_grouped(eligible, keys, value_range[1] - value_range[0]) if keys else None,
     )
+
+
+def _grouped(
+    eligible: Mapping[str, float | None], keys: Mapping[str, GroupKey], width: float
+) -> GroupValues:
+    members = [keys[case_id] for case_id in eligible]
+    return group_values(list(eligible.values()), members, (-width, width))
 
 
 def _reason(pair: Sequence[Outcome], status: str) -> str:

@@ -149,6 +149,7 @@ def frozen_record(
             "digest": project.dataset.digest,
             "cases": len(project.dataset.cases),
         },
+        "grouped": project.is_grouped,
         "suite": config.suite,
         "selection": None if selection is None else list(selection),
         "use_cache": use_cache,

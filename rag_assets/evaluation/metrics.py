@@ -9,6 +9,7 @@ from math import fsum
 from typing import Literal
 
 from rag_assets.contracts.config import Source
+from rag_assets.evaluation.grouping import GroupKey, GroupValues, group_values
 from rag_assets.evaluators import Outcome
 from rag_assets.statistics import Interval, bounded_mean, clopper_pearson
 
@@ -28,6 +29,7 @@ class MetricValue:
         estimate: rate of passes or mean of scores; None when nothing was observed.
         missing_reasons, excluded_reasons: reason → number of cases.
         quantile: which quantile an operational metric is; None for all others.
+        groups: one value for each group, where cases belong together; else None.
     """
 
     criterion: str
@@ -42,6 +44,7 @@ class MetricValue:
     missing_reasons: Mapping[str, int] = field(default_factory=dict)
     excluded_reasons: Mapping[str, int] = field(default_factory=dict)
     quantile: float | None = None
+    groups: GroupValues | None = None
 
     @property
     def eligible(self) -> int:
@@ -58,6 +61,7 @@ def measure(
     level: float,
     method: str | None = None,
     with_interval: bool = True,
+    keys: Sequence[GroupKey] | None = None,
 ) -> MetricValue:
     """Count the outcomes of one criterion and bound their rate or mean.
 
@@ -67,13 +71,18 @@ def measure(
         level: two-sided confidence, strictly between 0 and 1.
         method: of the interval, as a policy names it; None for the default of the kind.
         with_interval: False leaves the interval out (slices with too little support).
+        keys: the group of each case, where cases belong together: estimate and interval are then
+            over groups.
     """
     values = [outcome.value for outcome in outcomes if outcome.value is not None]
     missing, excluded = count_reasons(outcomes)
     lost = sum(missing.values())
     passes = round(sum(values)) if kind == "verdict" else None
-    interval = None
-    if with_interval and (values or lost):
+    interval = groups = None
+    if keys is not None:
+        groups = _grouped(outcomes, keys, value_range)
+        interval = groups.interval(level, value_range, method) if with_interval else None
+    elif with_interval and (values or lost):
         if passes is not None:
             interval = clopper_pearson(passes, len(values), lost, level)
         else:
@@ -89,11 +98,23 @@ def measure(
         missing=lost,
         excluded=sum(excluded.values()),
         passes=passes,
-        estimate=_estimate(values),
+        estimate=_estimate(values) if groups is None else groups.estimate,
         interval=interval,
         missing_reasons=missing,
         excluded_reasons=excluded,
+        groups=groups,
     )
+
+
+def _grouped(
+    outcomes: Sequence[Outcome], keys: Sequence[GroupKey], value_range: tuple[float, float]
+) -> GroupValues:
+    eligible = [
+        (one.value, key)
+        for one, key in zip(outcomes, keys, strict=True)
+        if one.status != "excluded"
+    ]
+    return group_values([value for value, _ in eligible], [key for _, key in eligible], value_range)
 
 
 def count_reasons(outcomes: Sequence[Outcome]) -> tuple[dict[str, int], dict[str, int]]:

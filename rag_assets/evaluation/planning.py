@@ -74,7 +74,8 @@ class Plan:
         obstacle: why no size would make the rule PASS; None where some size would.
         methods: the sizes to PASS, or to FAIL where there is an obstacle, under the rule's own
             method first.
-        approximate: the sizes come from a normal approximation (scores).
+        approximate: the sizes come from a normal approximation (scores and groups).
+        grouped: the sizes are numbers of groups.
         chance: with fewer than 100 cases, how probable it is that the rule is truly met
             (Jeffreys' prior); None for scores.
         predicted: with fewer than 100 cases, the sizes to PASS that allow for the rate being
@@ -87,6 +88,7 @@ class Plan:
     obstacle: Obstacle | None = None
     methods: tuple[MethodSizes, ...] = ()
     approximate: bool = False
+    grouped: bool = False
     chance: float | None = None
     predicted: Sizes | None = None
 
@@ -140,6 +142,8 @@ def plan_for_metric(
         return None
     if rule.kind == "observed_count":
         return Plan(missing=metric.missing)
+    if metric.groups is not None:
+        return _of_mean(rule, metric, metric.groups.observed, level)
     if metric.passes is not None:
         plan = _of_rate(rule, metric, metric.passes, level)
     elif metric.kind == "score":
@@ -183,7 +187,9 @@ def _of_mean(rule: Rule, metric: MetricValue, values: Sequence[float], level: fl
     """A ceiling is planned as a floor for the mirrored values."""
     mean, threshold = metric.estimate or 0.0, rule.threshold or 0.0
     ends = metric.value_range
-    plan = Plan(assumed=Assumed(metric.observed, mean), approximate=True)
+    plan = Plan(
+        assumed=Assumed(len(values), mean), approximate=True, grouped=metric.groups is not None
+    )
     is_inside = mean > threshold if rule.kind == "min" else mean < threshold
     if not is_inside:
         plan = replace(plan, obstacle="estimate")

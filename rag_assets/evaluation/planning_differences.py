@@ -43,7 +43,7 @@ def plan_for_difference(decision: RuleDecision[Difference], level: float) -> Pla
         return None
     plan = _of_verdicts(rule, metric, level) if _counts_pairs(metric) else None
     plan = plan or _of_scores(rule, metric, level)
-    if not metric.missing:
+    if not metric.missing or metric.groups is not None:
         return plan
     resolved = metric.resolved(_favourable(rule, metric)).bounded(level, rule.method)
     if decide(rule, resolved).state != "PASS" or resolved.interval is None:
@@ -110,13 +110,15 @@ def _sizes(
 
 def _of_scores(rule: Rule, metric: Difference, level: float) -> Plan:
     mean = metric.estimate or 0.0
+    observed = metric.groups.observed if metric.groups else metric.values
     plan = Plan(
-        assumed=Assumed(metric.observed, mean),
+        assumed=Assumed(len(observed), mean),
         obstacle=_obstacle(rule, metric),
         approximate=True,
+        grouped=metric.groups is not None,
     )
     sign = -1.0 if rule.direction == "max" and rule.kind == "non_inferiority" else 1.0
-    upward = [sign * value for value in metric.values]
+    upward = [sign * value for value in observed]
     margin, ends = rule.margin or 0.0, (-metric.width, metric.width)
     if margin >= metric.width:
         return plan
@@ -144,7 +146,8 @@ def _largest(found: Sequence[Sizes]) -> Sizes:
 
 def _counts_pairs(metric: Difference) -> bool:
     """Whether every pair gained, lost or stayed, so that there are only three outcomes."""
-    return metric.kind == "verdict" and set(metric.values) <= {-1.0, 0.0, 1.0}
+    outcomes = {-1.0, 0.0, 1.0}
+    return metric.kind == "verdict" and metric.groups is None and set(metric.values) <= outcomes
 
 
 def _obstacle(rule: Rule, metric: Difference) -> Obstacle | None:

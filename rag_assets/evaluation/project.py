@@ -15,6 +15,7 @@ from rag_assets.contracts.errors import InputError, Problem
 from rag_assets.contracts.identities import StageKeys
 from rag_assets.contracts.loading import forget_project_modules, load_object
 from rag_assets.contracts.policy import MetricKind, Policy, check_policy, read_policy
+from rag_assets.evaluation.grouping import group_keys
 from rag_assets.evaluation.matching import Unit
 from rag_assets.evaluation.places import POLICY_FILE, PROBLEMS_SHOWN, load_config, open_store
 from rag_assets.evaluation.places import state_folder as state_folder
@@ -54,6 +55,11 @@ class Project:
             if isinstance(evaluator.parameters, RankingParameters)
         }
         return "chunk" if units == {"chunk"} else "doc"
+
+    @cached_property
+    def is_grouped(self) -> bool:
+        """Whether cases of the dataset belong together."""
+        return is_grouped(self.dataset)
 
     @cached_property
     def store(self) -> Store:
@@ -121,11 +127,16 @@ def load_project(
     return Project(config, dataset, system, evaluators, policy, retry_on, warnings)
 
 
+def is_grouped(dataset: Dataset) -> bool:
+    """Whether cases of a dataset belong together."""
+    return group_keys((case.id, case.group) for case in dataset.cases) is not None
+
+
 def metric_kinds(
-    evaluators: tuple[Evaluator, ...], operational: tuple[OperationalMetric, ...]
+    evaluators: tuple[Evaluator, ...], operational: tuple[OperationalMetric, ...], *, grouped: bool
 ) -> dict[str, MetricKind]:
     """Metric → kind and range, for the checks of a policy."""
-    kinds = {one.criterion: MetricKind(one.kind, one.value_range) for one in evaluators}
+    kinds = {one.criterion: MetricKind(one.kind, one.value_range, grouped) for one in evaluators}
     return kinds | {one.id: MetricKind("quantile", (0.0, math.inf)) for one in operational}
 
 
@@ -144,7 +155,13 @@ def _policy(
     # A metric can only be called unknown when all evaluators could be built.
     if policy is not None and dataset is not None and not problems:
         ids = [case.id for case in dataset.cases]
-        check_policy(policy, metric_kinds(evaluators, config.metrics), ids, problems, name=name)
+        check_policy(
+            policy,
+            metric_kinds(evaluators, config.metrics, grouped=is_grouped(dataset)),
+            ids,
+            problems,
+            name=name,
+        )
     return policy
 
 

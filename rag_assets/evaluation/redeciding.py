@@ -11,6 +11,7 @@ from rag_assets.contracts.errors import InputError, Problem
 from rag_assets.contracts.policy import MetricKind, Policy, check_policy, read_policy
 from rag_assets.evaluation.deciding import decide_on_run, rules_for, run_decision_record
 from rag_assets.evaluation.gate import GateDecision, gate_of, required_ids
+from rag_assets.evaluation.grouping import GroupKey
 from rag_assets.evaluation.metrics import MetricValue, measure
 from rag_assets.evaluation.operational import (
     RANGE,
@@ -19,6 +20,7 @@ from rag_assets.evaluation.operational import (
     operational_outcomes,
 )
 from rag_assets.evaluation.places import PROBLEMS_SHOWN
+from rag_assets.evaluation.stored_cases import keys_of
 from rag_assets.evaluation.views import DecisionView, RunView, decision_view
 from rag_assets.evaluation.words import Completeness
 from rag_assets.evaluators import Outcome
@@ -65,11 +67,12 @@ def redecide(reader: Reader, view: RunView, policy_path: Path) -> Redecided:
     case_ids = list(reader.stage_digests(view.row.id, "cases"))
     policy = _policy(policy_path, view, case_ids)
     outcomes = _outcomes(reader, view, case_ids)
-    metrics = _metrics(view, outcomes, policy.confidence_level)
+    keys = keys_of(reader, view, case_ids)
+    metrics = _metrics(view, outcomes, policy.confidence_level, keys)
     # A required id outside of a selection is known by its name; a pattern is not.
     named = [one for one in policy.required_cases if not set(one) & set("*?[")]
     required = required_ids(policy, [*case_ids, *named])
-    decisions = decide_on_run(policy, required, case_ids, outcomes, metrics)
+    decisions = decide_on_run(policy, required, case_ids, outcomes, metrics, keys)
     records = [run_decision_record(one, policy, outcomes) for one in decisions]
     rules = rules_for(policy, "run")
     completeness: Completeness = "COMPLETE" if view.completeness == "COMPLETE" else "PARTIAL"
@@ -91,7 +94,9 @@ def _policy(path: Path, view: RunView, case_ids: Sequence[str]) -> Policy:
     policy = read_policy(path, problems, name=path.name)
     if policy is not None:
         kinds = {
-            one["criterion"]: MetricKind(one["kind"], (one["range"][0], one["range"][1]))
+            one["criterion"]: MetricKind(
+                one["kind"], (one["range"][0], one["range"][1]), bool(view.record.get("grouped"))
+            )
             for one in view.record["evaluators"]
         }
         kinds |= {one.id: MetricKind("quantile", RANGE) for one in operational_metrics(view.record)}
@@ -119,7 +124,10 @@ def _outcomes(reader: Reader, view: RunView, case_ids: Sequence[str]) -> dict[st
 
 
 def _metrics(
-    view: RunView, outcomes: Mapping[str, Sequence[Outcome]], level: float
+    view: RunView,
+    outcomes: Mapping[str, Sequence[Outcome]],
+    level: float,
+    keys: Sequence[GroupKey] | None,
 ) -> list[MetricValue]:
     return [
         measure(
@@ -128,6 +136,7 @@ def _metrics(
             (one["range"][0], one["range"][1]),
             outcomes[one["criterion"]],
             level=level,
+            keys=keys,
         )
         for one in view.record["evaluators"]
     ] + [measure_quantile(one, outcomes[one.id], level) for one in operational_metrics(view.record)]

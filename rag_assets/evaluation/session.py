@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Literal, Protocol
 
 from rag_assets.contracts.cases import Case
+from rag_assets.evaluation.grouping import GroupKey, group_keys
 from rag_assets.evaluation.matching import Match
 from rag_assets.evaluation.owner import HEARTBEAT_S, now
 from rag_assets.evaluation.project import Project
@@ -166,6 +167,11 @@ class Session:
     last_beat: float = field(default_factory=time.monotonic)
     _payloads: dict[str, str] = field(default_factory=dict)
     _payload_bytes: int = 0
+
+    @cached_property
+    def group_keys(self) -> tuple[GroupKey, ...] | None:
+        """The group of each case; None where no cases belong together."""
+        return group_keys((case.id, case.group) for case in self.cases)
 
     @property
     def store(self) -> Store:

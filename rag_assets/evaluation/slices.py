@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rag_assets.contracts.cases import Case
+from rag_assets.evaluation.grouping import GroupKey
 from rag_assets.evaluation.marks import Direction, Part, mark_parts
 from rag_assets.evaluation.metrics import MetricValue, measure
 from rag_assets.evaluation.session import CaseFacts
@@ -62,6 +63,7 @@ def slice_metrics(
     top_k: int,
     min_support: int,
     level: float,
+    keys: Sequence[GroupKey] | None = None,
 ) -> SliceTable:
     """Measure every declared slice value, and mark those that differ from the rest.
 
@@ -72,15 +74,17 @@ def slice_metrics(
         top_k: the system's, for `relevant_position`.
         min_support: eligible cases below which there is no interval and no test.
         level: two-sided confidence of the intervals.
+        keys: the group of each case, where cases belong together; nothing is marked then, because
+            the test needs independent cases.
     """
     rows: list[SliceMetric] = []
     for name in names:
         for value, members in _values(name, cases, facts, top_k).items():
             for evaluator in evaluators:
                 chosen = [outcomes[evaluator.criterion][index] for index in members]
-                rows.append(
-                    SliceMetric(name, value, _measure(evaluator, chosen, level, min_support))
-                )
+                inside = None if keys is None else [keys[index] for index in members]
+                metric = _measure(evaluator, chosen, level, min_support, inside)
+                rows.append(SliceMetric(name, value, metric))
     whole = {
         evaluator.criterion: measure(
             evaluator.criterion,
@@ -96,7 +100,11 @@ def slice_metrics(
 
 
 def _measure(
-    evaluator: Evaluator, outcomes: Sequence[Outcome], level: float, min_support: int
+    evaluator: Evaluator,
+    outcomes: Sequence[Outcome],
+    level: float,
+    min_support: int,
+    keys: Sequence[GroupKey] | None,
 ) -> MetricValue:
     support = sum(outcome.status != "excluded" for outcome in outcomes)
     return measure(
@@ -106,6 +114,7 @@ def _measure(
         outcomes,
         level=level,
         with_interval=support >= min_support,
+        keys=keys,
     )
 
 
@@ -117,7 +126,7 @@ def _mark(rows: list[SliceMetric], whole: Mapping[str, MetricValue]) -> SliceTab
             row.metric.criterion,
             passes=row.metric.passes,
             cases=row.metric.observed,
-            is_supported=row.metric.interval is not None,
+            is_supported=row.metric.interval is not None and row.metric.groups is None,
         )
         for row in rows
     ]

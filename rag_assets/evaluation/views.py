@@ -26,6 +26,7 @@ class Measure:
         passes: of a verdict metric, else None.
         method, level: of the interval, else None.
         quantile: which quantile an operational metric is, else None.
+        groups: number of groups, where cases belong together, else None.
     """
 
     kind: str
@@ -40,6 +41,7 @@ class Measure:
     method: str | None
     level: float | None
     quantile: float | None = None
+    groups: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """One object; JSON has no infinity, so a range without an end has none."""
@@ -288,6 +290,6 @@ def decision_view(state: str, record: Mapping[str, Any]) -> DecisionView:
 
 def _measure(numbers: Mapping[str, Any]) -> Measure:
     low, high = (math.inf if end is None else end for end in numbers["range"])
-    numbers = {"quantile": None, **numbers}
+    numbers = {"quantile": None, "groups": None, **numbers}
     rest = {field.name: numbers[field.name] for field in fields(Measure) if field.name != "range"}
     return Measure(range=(low, high), **rest)

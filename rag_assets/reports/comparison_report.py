@@ -115,6 +115,8 @@ def _metric(metric: DifferenceView) -> Iterator[Line]:
         else difference_text(metric.kind, metric.range, metric.estimate)
     )
     counts = f"{metric.observed} paired · {metric.missing} missing · {metric.excluded} excluded"
+    if metric.groups is not None:
+        counts += f" · {counted(metric.groups, 'group')}"
     form = difference_format(metric.kind, metric.range)
     has_interval = metric.lower is not None or metric.upper is not None
     interval = form.interval(metric.lower, metric.upper) if has_interval else NONE

@@ -162,6 +162,6 @@ def measure_texts(measure: Measure) -> tuple[str, str, str]:
 
 def _denominator(measure: Measure) -> str:
     text = denominator_text(measure.passes, measure.observed, measure.missing, measure.excluded)
-    if measure.quantile is None:
-        return text
-    return text.replace("mean of", f"p{plain_number(100 * measure.quantile)} of")
+    if measure.quantile is not None:
+        text = text.replace("mean of", f"p{plain_number(100 * measure.quantile)} of")
+    return text if measure.groups is None else f"{text} · {counted(measure.groups, 'group')}"

@@ -40,7 +40,8 @@ def planning_line(decision: DecisionView) -> str | None:
 def sizes_text(sizes: Mapping[str, int | None], plan: Mapping[str, Any]) -> str:
     """Three sizes with what they promise."""
     about = "about " if plan["approximate"] else ""
-    return f"{about}{three(sizes)} cases in {_ASSURANCES}"
+    unit = "groups" if plan["grouped"] else "cases"
+    return f"{about}{three(sizes)} {unit} in {_ASSURANCES}"
 
 
 def three(sizes: Mapping[str, int | None]) -> str:
