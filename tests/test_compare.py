@@ -153,6 +153,15 @@ def test_a_rule_on_an_unknown_metric_is_refused(program: Program, tmp_path: Path
     )
 
 
+def test_check_reads_the_policy_for_comparisons_too(sample: SampleProject) -> None:
+    sample.write("compare.yaml", "rules:\n  - {id: r, metric: answers, kind: superiority}\n")
+    called = program_in(sample.root)("check")
+    assert called.exit_code == 2
+    assert 'compare.yaml:2: rules.0.metric: No evaluator yields the metric "answers".' in (
+        called.stderr
+    )
+
+
 POLICY = """
 rules:
   - {id: not-worse, metric: answer_correct, kind: non_inferiority, margin: 0.1}

@@ -15,6 +15,7 @@ from rag_assets.evaluation.comparison import compare, comparison_id
 from rag_assets.evaluation.comparison_view import ComparisonView, comparison_view
 from rag_assets.evaluation.deciding import rules_for
 from rag_assets.evaluation.places import (
+    COMPARE_POLICY_FILE,
     POLICY_FILE,
     PROBLEMS_SHOWN,
     reading_records,
@@ -23,8 +24,6 @@ from rag_assets.evaluation.places import (
 from rag_assets.evaluation.references import find_run
 from rag_assets.evaluation.views import RunView, run_view
 from rag_assets.store import ComparisonRow, RunRow
-
-COMPARE_POLICY_FILE = "compare.yaml"
 
 
 @dataclass(frozen=True, slots=True)

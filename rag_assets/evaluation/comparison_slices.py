@@ -11,9 +11,8 @@ from rag_assets.contracts.cases import Case, parse_case
 from rag_assets.evaluation.differences import Difference, OutcomePair, difference
 from rag_assets.evaluation.grouping import GroupKey
 from rag_assets.evaluation.marks import Part, mark_parts
-from rag_assets.evaluation.matching import Match, match_relevant
+from rag_assets.evaluation.matching import CaseFacts, Match, match_relevant
 from rag_assets.evaluation.pairing import Pairing
-from rag_assets.evaluation.session import CaseFacts
 from rag_assets.evaluation.slices import shown_order, slice_value
 from rag_assets.evaluation.stored_cases import stage_payloads
 from rag_assets.evaluation.views import RunView

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 CONFIG_FILE = "rag_assets.yaml"
 POLICY_FILE = "release.yaml"
+COMPARE_POLICY_FILE = "compare.yaml"
 STATE_FOLDER = ".rag_assets"
 PROBLEMS_SHOWN = 20
 

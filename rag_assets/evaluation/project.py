@@ -17,7 +17,13 @@ from rag_assets.contracts.loading import forget_project_modules, load_object
 from rag_assets.contracts.policy import MetricKind, Policy, check_policy, read_policy
 from rag_assets.evaluation.grouping import group_keys
 from rag_assets.evaluation.matching import Unit
-from rag_assets.evaluation.places import POLICY_FILE, PROBLEMS_SHOWN, load_config, open_store
+from rag_assets.evaluation.places import (
+    COMPARE_POLICY_FILE,
+    POLICY_FILE,
+    PROBLEMS_SHOWN,
+    load_config,
+    open_store,
+)
 from rag_assets.evaluation.places import state_folder as state_folder
 from rag_assets.evaluators import Evaluator, build_evaluators
 from rag_assets.evaluators.ranking import RankingParameters
@@ -125,6 +131,20 @@ def load_project(
         raise InputError(problems, shown=PROBLEMS_SHOWN)
     warnings = _warnings(system, evaluators, dataset)
     return Project(config, dataset, system, evaluators, policy, retry_on, warnings)
+
+
+def check_comparison_policy(project: Project) -> None:
+    """Check the policy for comparisons beside the config, where there is one.
+
+    Raises:
+        InputError: with every problem of it.
+    """
+    config, problems = project.config, list[Problem]()
+    path = config.root / COMPARE_POLICY_FILE
+    if path.is_file():
+        _policy(config, path, project.evaluators, project.dataset, problems)
+    if problems:
+        raise InputError(problems, shown=PROBLEMS_SHOWN)
 
 
 def is_grouped(dataset: Dataset) -> bool:

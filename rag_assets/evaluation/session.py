@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 
 from rag_assets.contracts.cases import Case
 from rag_assets.evaluation.grouping import GroupKey, group_keys
-from rag_assets.evaluation.matching import Match
+from rag_assets.evaluation.matching import CaseFacts
 from rag_assets.evaluation.owner import HEARTBEAT_S, now
 from rag_assets.evaluation.project import Project
 from rag_assets.evaluation.words import Stage
@@ -116,14 +116,6 @@ class Unprojected:
 
 
 Counted = Literal["execution", "judgment", "retrieve", "generate"]
-
-
-@dataclass(slots=True)
-class CaseFacts:
-    """What slices ask of a case: where its relevant evidence stood, and whether a budget cut it."""
-
-    match: Match | None = None
-    truncated: bool | None = None
 
 
 @dataclass

@@ -10,8 +10,8 @@ from typing import Any
 from rag_assets.contracts.cases import Case
 from rag_assets.evaluation.grouping import GroupKey
 from rag_assets.evaluation.marks import Direction, Part, mark_parts
+from rag_assets.evaluation.matching import CaseFacts
 from rag_assets.evaluation.metrics import MetricValue, measure
-from rag_assets.evaluation.session import CaseFacts
 from rag_assets.evaluators import Evaluator, Outcome
 
 NO_VALUE = "(none)"
