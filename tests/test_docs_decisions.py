@@ -1,4 +1,4 @@
-"""The outputs in docs/decisions.md are what the example prints, line by line."""
+"""The figures in docs/decisions.md that no command prints."""
 
 from __future__ import annotations
 
@@ -8,36 +8,10 @@ from pathlib import Path
 import pytest
 from scipy.stats import beta
 
-from command_line import copy_example, program_in
 from rag_assets.statistics import clopper_pearson
 from rag_assets.statistics.display import RATE
 
 PAGE = (Path(__file__).parent.parent / "docs" / "decisions.md").read_text(encoding="utf-8")
-
-
-def blocks() -> list[list[str]]:
-    found = re.findall(r"```console\n(.*?)```", PAGE, flags=re.DOTALL)
-    return [block.splitlines() for block in found]
-
-
-def test_every_shown_line_is_printed(tmp_path: Path) -> None:
-    folder = copy_example(tmp_path / "example")
-    program = program_in(folder)
-    for block in blocks():
-        printed: list[str] = []
-        for line in block:
-            if not line.startswith("$ "):
-                assert line in printed, f"{line!r} is not among:\n" + "\n".join(printed)
-                printed = printed[printed.index(line) :]
-            elif line.startswith("$ set token_budget "):
-                config = folder / "rag_assets.yaml"
-                budget = line.rsplit(" ", 1)[1]
-                text = re.sub(r"token_budget: \d+", f"token_budget: {budget}", config.read_text())
-                config.write_text(text)
-            else:
-                result = program(*line.removeprefix("$ rag-assets ").split())
-                assert result.exit_code in (0, 1, 3), result.output
-                printed = result.stdout.splitlines()
 
 
 @pytest.mark.parametrize(

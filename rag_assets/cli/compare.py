@@ -20,6 +20,7 @@ from rag_assets.evaluation.comparison_view import ComparisonView
 @click.command(
     "compare",
     cls=ExampleCommand,
+    short_help="Compare two runs case by case.",
     examples=[
         "rag-assets compare latest latest~1",
         "rag-assets compare latest latest~1 --policy compare.yaml --slices",

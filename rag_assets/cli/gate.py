@@ -22,6 +22,7 @@ from rag_assets.evaluation.views import run_view
 @click.command(
     "gate",
     cls=ExampleCommand,
+    short_help="Decide a run again from its records.",
     examples=["rag-assets gate latest --policy strict.yaml"],
 )
 @click.argument("reference", metavar="REF")

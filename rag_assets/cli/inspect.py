@@ -20,7 +20,7 @@ from rag_assets.store.reader import Reader
 @click.command(
     "inspect",
     cls=ExampleCommand,
-    short_help="Show a run or one of its cases.",
+    short_help="Show a run, one of its cases, or a comparison.",
     examples=[
         "rag-assets inspect latest",
         "rag-assets inspect latest~1 --failures",

@@ -19,6 +19,7 @@ from rag_assets.store.reader import Reader
 @click.command(
     "plan",
     cls=ExampleCommand,
+    short_help="Show what would decide an undecided rule.",
     examples=["rag-assets plan latest", "rag-assets plan sha256:2bf37f9f"],
 )
 @click.argument("reference", metavar="REF")
