@@ -280,7 +280,7 @@ def row(number: int, **changes) -> RunRow:
         gate="ALLOW",
         exit_code=0,
         owner="{}",
-        heartbeat=f"2026-09-16T10:20:{number:02}.000+00:00",
+        heartbeat="2026-09-16T10:00:00.000+00:00",
         error=None,
         record=json.dumps(RECORD),
         summary="{}",
@@ -315,12 +315,13 @@ def store(sample):
             exit_code=None,
             finished_at=None,
             owner=NOBODY,
+            heartbeat="2026-09-16T10:00:00.000+00:00",
         ),
     ]
     with sample.store.writing() as writer:
         for one in rows:
             writer.add_run(one)
-        writer.add([CaseStage(rows[4].id, "one", "cases", "i", None, "hit", 0.0, None, None)])
+        writer.add([CaseStage(rows[4].id, "one", "cases", "i", None, "hit", 0.0, None, None, None)])
     return sample.root
 
 
