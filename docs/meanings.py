@@ -16,6 +16,7 @@ CONFIG = {
     "min_slice_support": "fewer cases than this in a slice: no interval",
     "concurrency": "see below",
     "seed": "recorded, and passed to every stage that has a parameter named `seed`",
+    "metrics": "operational metrics, see below",
     "run": "see below",
     "dagster": "see below",
     "store": "see below",
@@ -54,6 +55,9 @@ CONFIG = {
     "evaluators.criterion": "the name of the metric; some types have a default",
     "concurrency.system": "cases in flight",
     "concurrency.judge": "judge calls in flight (there are no judges in this version)",
+    "metrics.id": "a unique name, for rules and reports",
+    "metrics.source": "what is measured for each case; tokens and cost are what stages report",
+    "metrics.quantile": "0.95: the value that 95 % of the cases stay within",
     "run.fail_on_case_errors": "whether failed cases turn the stage red in Dagster",
     "dagster.rich_metadata_cases": (
         "up to this many cases in a run, each has its tables in the Dagster UI; beyond it, a short "

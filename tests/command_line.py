@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from contextlib import chdir
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,20 @@ def call(folder: Path, *arguments: str) -> Result:
     """Run a command as if it were typed in a folder."""
     with chdir(folder):
         return CliRunner().invoke(main, list(arguments))
+
+
+Program = Callable[..., Result]
+"""The command line in one folder: takes the arguments."""
+
+
+def program_in(folder: Path) -> Program:
+    """The command line in a folder."""
+    return partial(call, folder)
+
+
+def document(result: Result) -> dict[str, Any]:
+    """The last JSON document on stdout."""
+    return events(result)[-1]
 
 
 def events(result: Result) -> list[dict[str, Any]]:

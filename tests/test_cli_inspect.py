@@ -63,12 +63,17 @@ def test_a_run_in_full(example):
     assert re.fullmatch(r"started \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ, took \d+\.\d s", lines[2])
     undecided = "INSUFFICIENT_EVIDENCE  interval_overlaps_threshold"
     within = "observed_failures_within_limit"
-    assert lines[5:12] == [
+    assert lines[5:14] == [
         "Gate: BLOCK (exit 3)",
         f"answer-floor  answer_correct  min 70.0%  {undecided}",
         "    69.2%, [38.5%, 91.0%], clopper_pearson@1; 13 of 13 cases",
+        "    no size would make this PASS, because the estimate 69.2% is not above 70.0%",
         f"retrieval-floor  hit_rate_at_2  min 80.0%  {undecided}",
         "    92.3%, [63.9%, 99.9%], clopper_pearson@1; 13 of 13 cases",
+        (
+            "    PASS at 41 / 75 / 94 cases in 50 / 80 / 90 % of such samples, if future cases "
+            "follow the observed distribution (12 of 13)"
+        ),
         f"citations-valid  citations_valid  at most 0 failures  PASS  {within}",
         "    100.0%, [75.2%, 100.0%], clopper_pearson@1; 13 of 13 cases",
     ]

@@ -24,7 +24,12 @@ COMMANDS = sorted(main.commands)
 UNDECIDED = "INSUFFICIENT_EVIDENCE  interval_overlaps_threshold"
 DECISIONS = [
     f"answer-floor  answer_correct  min 70.0%  {UNDECIDED}",
+    "    no size would make this PASS, because the estimate 69.2% is not above 70.0%",
     f"retrieval-floor  hit_rate_at_2  min 80.0%  {UNDECIDED}",
+    (
+        "    PASS at 41 / 75 / 94 cases in 50 / 80 / 90 % of such samples, if future cases follow "
+        "the observed distribution (12 of 13)"
+    ),
     "citations-valid  citations_valid  at most 0 failures  PASS  observed_failures_within_limit",
 ]
 
@@ -42,7 +47,7 @@ def test_report_of_the_first_run(example):
     assert first.exit_code == 3
     lines = first.stdout.splitlines()
     assert re.fullmatch(r"Run run_[0-9A-Z]{26} \[DECIDED/COMPLETE\]", lines[0])
-    assert lines[1:8] == [
+    assert lines[1:10] == [
         "13 cases",
         "",
         "Gate: BLOCK (exit 3)",
@@ -50,8 +55,8 @@ def test_report_of_the_first_run(example):
         "",
     ]
     metrics = [one for one in STAGED["metrics"] if one["scope"] == "global"]
-    assert lines[8:13] == ["  ".join([one["metric"], *one["display"]]) for one in metrics]
-    assert lines[13:16] == ["", "Speaks for: inputs like these 13 cases", ""]
+    assert lines[10:15] == ["  ".join([one["metric"], *one["display"]]) for one in metrics]
+    assert lines[15:18] == ["", "Speaks for: inputs like these 13 cases", ""]
     assert lines[-4:] == [
         "Cache: execution 0 hit/13 miss; judgment 0 hit/65 miss",
         "Stages: retrieve 0 hit/13 miss; generate 0 hit/13 miss",

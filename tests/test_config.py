@@ -406,7 +406,6 @@ def test_required_keys(tmp_path: Path, removed: str, line: int, key: str, messag
     [
         "replicates: 3",
         "replicate_retrieval: true",
-        "metrics: []",
         "budget: {calls: 5}",
         "corpus: corpus.jsonl",
         "labels: labels/*.jsonl",

@@ -328,7 +328,7 @@ KINDS = "observed_count, non_inferiority, superiority, equivalence"
             ".method",
             (
                 "method must be one of clopper_pearson, bounded_mean_mixture, paired_mixture, "
-                "exact_paired, bounded_mean_convex; "
+                "exact_paired, bounded_mean_convex, order_statistic_quantile; "
                 '"judge_stratified_exact" is not in this version of rag-assets.'
             ),
         ),
@@ -337,8 +337,9 @@ KINDS = "observed_count, non_inferiority, superiority, equivalence"
             ".method",
             (
                 "method must be one of clopper_pearson, bounded_mean_mixture, paired_mixture, "
-                'exact_paired, bounded_mean_convex; "cloper_pearson" is not in this version of '
-                'rag-assets. Did you mean "clopper_pearson"?'
+                "exact_paired, bounded_mean_convex, order_statistic_quantile; "
+                '"cloper_pearson" is not in this version of rag-assets. '
+                'Did you mean "clopper_pearson"?'
             ),
         ),
         (
@@ -531,16 +532,16 @@ def test_rules_that_fit_their_metric(tmp_path: Path, metric: str, parameters: st
             "method",
             (
                 "clopper_pearson does not fit a rule on one run of ndcg_at_6, a score; use "
-                "bounded_mean_mixture."
+                "bounded_mean_mixture or bounded_mean_convex."
             ),
         ),
         (
             "ndcg_at_6",
-            "min: 0.7\n  method: bounded_mean_convex",
+            "kind: superiority\n  method: bounded_mean_convex",
             "method",
             (
-                "bounded_mean_convex is not in this version of rag-assets for a rule on one run; "
-                "use bounded_mean_mixture."
+                "bounded_mean_convex does not fit a rule on a comparison of ndcg_at_6, a score; "
+                "use paired_mixture."
             ),
         ),
         (
@@ -548,7 +549,7 @@ def test_rules_that_fit_their_metric(tmp_path: Path, metric: str, parameters: st
             "min: 0.7\n  method: exact_paired",
             "method",
             (
-                "exact_paired is not in this version of rag-assets for a rule on one run; use "
+                "exact_paired does not fit a rule on one run of answer_correct, a verdict; use "
                 "clopper_pearson."
             ),
         ),

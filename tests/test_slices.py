@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from rag_assets.contracts.cases import Case, parse_case
 from rag_assets.contracts.config import EvaluatorEntry
-from rag_assets.evaluation.matching import Match
-from rag_assets.evaluation.session import CaseFacts
+from rag_assets.evaluation.matching import CaseFacts, Match
 from rag_assets.evaluation.slices import SliceMetric, SliceTable, slice_metrics
 from rag_assets.evaluators import Evaluator, Outcome, build_evaluators
 

@@ -98,7 +98,10 @@ def test_one_success_in_a_million_keeps_a_lower_bound_of_zero():
             ([0.5], 0, 0.95, (1.0, 1.0)),
             "value_range must be two finite, rising numbers, not (1.0, 1.0).",
         ),
-        (([0.5], 0, 0.95, (0.0, 1.0), "normal"), "method must be \"mixture\", not 'normal'."),
+        (
+            ([0.5], 0, 0.95, (0.0, 1.0), "normal"),
+            'method must be "mixture" or "convex", not \'normal\'.',
+        ),
     ],
 )
 def test_wrong_arguments_are_named(arguments, message):

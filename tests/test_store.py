@@ -107,6 +107,7 @@ def test_the_first_write_makes_folder_tables_and_version(store: Store, path: Pat
         versions = connection.execute("SELECT number FROM schema_migrations").fetchall()
     assert [name for (name,) in tables] == [
         "artifacts",
+        "comparisons",
         "decisions",
         "heads",
         "judgments",

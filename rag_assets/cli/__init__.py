@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from rag_assets.cli.check import check
+from rag_assets.cli.compare import compare
+from rag_assets.cli.gate import gate
 from rag_assets.cli.group import Program
 from rag_assets.cli.init import init
 from rag_assets.cli.inspect import inspect
+from rag_assets.cli.plan import plan
 from rag_assets.cli.run import run
 from rag_assets.cli.runs import runs
 from rag_assets.cli.ui import ui
@@ -13,5 +16,5 @@ from rag_assets.cli.ui import ui
 main = Program(
     "rag-assets",
     help="Find out which stage of a RAG system failed, and decide a release on intervals.",
-    commands=[init, check, run, runs, inspect, ui],
+    commands=[init, check, run, runs, inspect, gate, compare, plan, ui],
 )

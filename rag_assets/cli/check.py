@@ -30,9 +30,10 @@ def check(invocation: Invocation, config: Path | None, policy: Path | None) -> i
     config_path = invocation.locate(config)
     # What the user's code prints is not the answer of this command.
     with redirect_stdout(sys.stderr):
-        from rag_assets.evaluation.project import load_project
+        from rag_assets.evaluation.project import check_comparison_policy, load_project
 
         project = load_project(config_path, policy)
+    check_comparison_policy(project)
     from rag_assets.evaluation.attainable import attainable_decisions
     from rag_assets.reports.suite_summary import suite_summary
 

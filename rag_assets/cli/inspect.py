@@ -6,11 +6,13 @@ from pathlib import Path
 
 import click
 
+from rag_assets.cli.compare import show_comparison
 from rag_assets.cli.errors import Invocation
 from rag_assets.cli.group import ExampleCommand, config_option, json_option, option
 from rag_assets.cli.output import show, show_json, width
+from rag_assets.evaluation.comparison_view import comparison_view
 from rag_assets.evaluation.places import reading_records
-from rag_assets.evaluation.references import find_run
+from rag_assets.evaluation.references import find_comparison, find_run, is_comparison
 from rag_assets.evaluation.views import RunView, run_view
 from rag_assets.store.reader import Reader
 
@@ -18,7 +20,7 @@ from rag_assets.store.reader import Reader
 @click.command(
     "inspect",
     cls=ExampleCommand,
-    short_help="Show a run or one of its cases.",
+    short_help="Show a run, one of its cases, or a comparison.",
     examples=[
         "rag-assets inspect latest",
         "rag-assets inspect latest~1 --failures",
@@ -51,12 +53,17 @@ def inspect(
 ) -> int:
     """Show a run as it was recorded: state, decisions, metrics, failures or one case.
 
-    REF is a run id, the unique beginning of one, latest, or latest~N for the N-th run before it.
+    REF is a run id, the unique beginning of one, latest, or latest~N for the N-th run before it;
+    or the id of a comparison (sha256:…) or the unique beginning of one.
     Nothing is executed or decided again.
     """
     if failures and case_id is not None:
         raise click.UsageError("--failures and --case exclude each other; use one of them.")
     with reading_records(invocation.locate(config)) as reader:
+        if is_comparison(reference):
+            comparison = comparison_view(find_comparison(reader, reference))
+            show_comparison(comparison, all_slices=False, as_json=as_json)
+            return 0
         view = run_view(reader, find_run(reader, reference))
         if case_id is not None:
             _show_case(reader, view, case_id, as_json=as_json)

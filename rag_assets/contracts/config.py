@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -76,6 +76,12 @@ class RagSettings(FileModel):
     top_k: PositiveInt | None = None
     token_budget: PositiveInt | None = None
     index_version: IndexVersion = None
+
+
+Source = Literal[
+    "latency_ms", "retrieval_ms", "generation_ms", "input_tokens", "output_tokens", "cost_usd"
+]
+SOURCES: tuple[str, ...] = get_args(Source)
 
 
 class Retries(FileModel):
@@ -149,6 +155,22 @@ class EvaluatorEntry(FileModel):
     lines: Mapping[str, int] = {}
 
 
+class OperationalMetric(FileModel):
+    """An operational metric: a quantile of what the cases took.
+
+    Attributes:
+        id: its name, for rules and reports.
+        source: milliseconds of the whole case or of a stage, tokens, or US dollars.
+        quantile: strictly between 0 and 1; 0.95 is the value that 95 % of the cases stay within.
+    """
+
+    id: NonEmpty = Field(description="a name for the metric")
+    source: Source = Field(description=f"one of {', '.join(SOURCES)}")
+    quantile: Annotated[float, Field(gt=0, lt=1)] = Field(
+        description="a number between 0 and 1, such as 0.95"
+    )
+
+
 class Config(FileModel):
     """The config file.
 
@@ -161,7 +183,7 @@ class Config(FileModel):
     """
 
     later_keys: ClassVar[frozenset[str]] = frozenset(
-        {"replicates", "replicate_retrieval", "metrics", "budget", "corpus", "labels"}
+        {"replicates", "replicate_retrieval", "budget", "corpus", "labels"}
     )
 
     version: FormatVersion = 1
@@ -176,6 +198,7 @@ class Config(FileModel):
     min_slice_support: PositiveInt = 30
     concurrency: Concurrency = Concurrency()
     seed: int = 0
+    metrics: Annotated[tuple[OperationalMetric, ...], Field(strict=False)] = ()
     run: RunSettings = RunSettings()
     dagster: DagsterSettings = DagsterSettings()
     store: StoreSettings = StoreSettings()
@@ -207,6 +230,7 @@ def _config(source: YamlSource, path: Path, problems: list[Problem]) -> Config |
     content = dict(source.content)
     said = _check_system_kind(source, problems)
     _check_slices(source, problems)
+    _check_metrics(source, problems)
     if isinstance(content.get("dataset"), str):
         content["dataset"] = _dataset_path(source, path.parent, problems)
     if isinstance(content.get("evaluators"), list):
@@ -274,6 +298,21 @@ def _evaluator(
         },
     }
     return validate(EvaluatorEntry, own, source, problems, key=key, computed=computed)
+
+
+def _check_metrics(source: YamlSource, problems: list[Problem]) -> None:
+    """Ids of operational metrics are unique; against criteria they are checked later."""
+    entries = source.content.get("metrics")
+    if not isinstance(entries, list):
+        return
+    seen: set[str] = set()
+    for index, entry in enumerate(entries):
+        name = entry.get("id") if isinstance(entry, dict) else None
+        if isinstance(name, str) and name in seen:
+            message = f"The id {shown(name)} is taken by another metric; ids are unique."
+            problems.append(source.problem(f"metrics.{index}.id", message))
+        elif isinstance(name, str):
+            seen.add(name)
 
 
 def _check_slices(source: YamlSource, problems: list[Problem]) -> None:

@@ -28,19 +28,23 @@ _BLOCK_ON: tuple[State, ...] = ("FAIL", "INSUFFICIENT_EVIDENCE", "MANUAL_REVIEW"
 # (what a rule decides on, kind of its metric) → the methods that fit.
 _FITTING: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("run", "verdict"): ("clopper_pearson",),
-    ("run", "score"): ("bounded_mean_mixture",),
+    ("run", "score"): ("bounded_mean_mixture", "bounded_mean_convex"),
+    ("run", "quantile"): ("order_statistic_quantile",),
     ("comparison", "verdict"): ("paired_mixture", "exact_paired"),
     ("comparison", "score"): ("paired_mixture",),
 }
-_LATER_RUN_METHODS = ("exact_paired", "bounded_mean_convex")
 
 
 @dataclass(frozen=True, slots=True)
 class MetricKind:
-    """What a metric's values are: verdicts, or scores in a range (lowest, highest)."""
+    """What a metric is: of verdicts, of scores in a range (lowest, highest), or a quantile.
 
-    kind: Literal["verdict", "score"]
+    `is_grouped` says that cases belong together, so that it is a mean over groups.
+    """
+
+    kind: Literal["verdict", "score", "quantile"]
     value_range: tuple[float, float]
+    is_grouped: bool = False
 
 
 class Policy(FileModel):
@@ -160,11 +164,12 @@ def _rule_problems(rule: Rule, metric: MetricKind) -> Iterator[tuple[str, str]]:
     low, high = metric.value_range
     if rule.threshold is not None and not low <= rule.threshold <= high:
         yield rule.kind, _outside(rule, metric)
-    if rule.kind == "observed_count" and metric.kind == "score":
-        yield (
-            "kind",
-            f"observed_count counts failures, and {rule.metric} is a score; use min or max.",
-        )
+    if rule.kind == "observed_count" and metric.kind != "verdict":
+        what = f"{rule.metric} is a {metric.kind}"
+        yield "kind", f"observed_count counts failures, and {what}; use min or max."
+    if rule.decides_on == "comparison" and metric.kind == "quantile":
+        yield "kind", f"{rule.metric} is a quantile, which has no difference; use min or max."
+        return
     if rule.margin is not None and rule.margin > high - low:
         message = (
             f"margin {_text(rule.margin)} is wider than the range of {rule.metric}, which is "
@@ -172,7 +177,7 @@ def _rule_problems(rule: Rule, metric: MetricKind) -> Iterator[tuple[str, str]]:
         )
         yield "margin", message
     # An observed_count rule on a score has its problem; no method fits it.
-    if rule.method is not None and not (rule.kind == "observed_count" and metric.kind == "score"):
+    if rule.method is not None and not (rule.kind == "observed_count" and metric.kind != "verdict"):
         yield from _method_problem(rule, rule.method, metric)
 
 
@@ -191,16 +196,17 @@ def _outside(rule: Rule, metric: MetricKind) -> str:
 
 
 def _method_problem(rule: Rule, method: str, metric: MetricKind) -> Iterator[tuple[str, str]]:
-    fitting = _FITTING[rule.decides_on, metric.kind]
+    grouped = metric.is_grouped and metric.kind == "verdict"
+    fitting = _FITTING[rule.decides_on, "score" if grouped else metric.kind]
     if method in fitting:
         return
-    use = " or ".join(fitting)
-    if rule.decides_on == "run" and method in _LATER_RUN_METHODS:
-        what = f"{method} is not in this version of rag-assets for a rule on one run"
-    else:
-        subject = "one run" if rule.decides_on == "run" else "a comparison"
-        what = f"{method} does not fit a rule on {subject} of {rule.metric}, a {metric.kind}"
-    yield "method", f"{what}; use {use}."
+    if grouped and method in _FITTING[rule.decides_on, metric.kind]:
+        needs = f"{method} needs independent cases, and cases of the dataset share a group"
+        yield "method", f"{needs}; use {' or '.join(fitting)}."
+        return
+    subject = "one run" if rule.decides_on == "run" else "a comparison"
+    what = f"{method} does not fit a rule on {subject} of {rule.metric}, a {metric.kind}"
+    yield "method", f"{what}; use {' or '.join(fitting)}."
 
 
 def _text(number: float | Decimal) -> str:

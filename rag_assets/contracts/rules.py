@@ -18,6 +18,7 @@ METHODS = (
     "paired_mixture",
     "exact_paired",
     "bounded_mean_convex",
+    "order_statistic_quantile",
 )
 
 _EVIDENCE = ("max_missing_fraction", "min_support")

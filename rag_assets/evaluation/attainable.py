@@ -34,12 +34,15 @@ class Attainable:
 
 def attainable_decisions(project: Project) -> Iterator[Attainable]:
     """What each threshold rule on a verdict metric takes, in the order of the policy."""
-    if project.policy is None:
+    # What passes of single cases come to says little about a mean over groups.
+    if project.policy is None or project.is_grouped:
         return
     evaluators = {evaluator.criterion: evaluator for evaluator in project.evaluators}
     for rule in project.policy.rules:
-        evaluator = evaluators[rule.metric]
-        if rule.kind in ("min", "max") and evaluator.kind == "verdict":
+        evaluator = evaluators.get(rule.metric)
+        if evaluator is None or evaluator.kind != "verdict":
+            continue
+        if rule.kind in ("min", "max"):
             eligible = sum(evaluator.exclusion(case) is None for case in project.dataset.cases)
             yield attainable(rule, eligible, project.policy.confidence_level)
 

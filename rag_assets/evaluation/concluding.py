@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_assets.contracts.canonical import canonical_json, digest
-from rag_assets.evaluation.gate import (
-    GateDecision,
-    RuleDecision,
-    decide,
-    gate_of,
-    lacks_required,
-    required_ids,
+from rag_assets.contracts.policy import Policy
+from rag_assets.evaluation.deciding import (
+    decide_on_run,
+    finite_range,
+    group_count,
+    rules_for,
+    run_decision_record,
 )
+from rag_assets.evaluation.gate import GateDecision, RuleDecision, gate_of, required_ids
 from rag_assets.evaluation.metrics import MetricValue, measure
+from rag_assets.evaluation.operational import measure_quantile, operational_outcomes
 from rag_assets.evaluation.session import Session
 from rag_assets.evaluation.slices import SliceMetric, SliceTable, slice_metrics
 from rag_assets.evaluation.words import Completeness
@@ -58,7 +60,7 @@ class Conclusion:
 
     completeness: Completeness
     metrics: RunMetrics
-    decisions: tuple[RuleDecision, ...]
+    decisions: tuple[RuleDecision[MetricValue], ...]
     gate: GateDecision | None
     skipped_rules: int
     exit_code: int
@@ -84,8 +86,16 @@ def measure_run(session: Session) -> RunMetrics:
             evaluator.value_range,
             session.outcomes[evaluator.criterion],
             level=level,
+            keys=session.group_keys,
         )
         for evaluator in project.evaluators
+    )
+    with session.store.reading() as reader:
+        ids = [case.id for case in session.cases]
+        operational = operational_outcomes(reader, session.run_id, ids, project.config.metrics)
+    session.outcomes.update(operational)
+    whole += tuple(
+        measure_quantile(metric, operational[metric.id], level) for metric in project.config.metrics
     )
     slices = slice_metrics(
         project.config.slices,
@@ -96,6 +106,7 @@ def measure_run(session: Session) -> RunMetrics:
         top_k=project.system.top_k,
         min_support=project.config.min_slice_support,
         level=level,
+        keys=session.group_keys,
     )
     rows = [metric_row(session.run_id, metric) for metric in whole]
     rows += [slice_row(session.run_id, row) for row in slices.rows]
@@ -110,25 +121,19 @@ def decide_run(session: Session, metrics: RunMetrics) -> Conclusion:
     """Apply the policy to the metrics of a run, and record the decisions."""
     policy = session.project.policy
     completeness = completeness_of(session)
-    rules = [rule for rule in policy.rules if rule.decides_on == "run"] if policy else []
-    decisions: tuple[RuleDecision, ...] = ()
+    rules = rules_for(policy, "run")
+    decisions: tuple[RuleDecision[MetricValue], ...] = ()
     gate = None
     if policy is not None and rules:
         required = required_ids(policy, [case.id for case in session.project.dataset.cases])
         ids = [case.id for case in session.cases]
-        decisions = tuple(
-            decide(
-                rule,
-                metrics.of(rule.metric),
-                required_missing=lacks_required(
-                    required, dict(zip(ids, session.outcomes[rule.metric], strict=True))
-                ),
-            )
-            for rule in rules
+        decisions = decide_on_run(
+            policy, required, ids, session.outcomes, metrics.whole, session.group_keys
         )
         gate = gate_of(policy, decisions, completeness)
+        rows = [_decision_row(session, policy, decision) for decision in decisions]
         with session.store.writing() as writer:
-            writer.add([_decision_row(session, decision) for decision in decisions])
+            writer.add(rows)
     exit_code = gate.exit_code if gate else 0
     if exit_code == 0 and _nothing_executed(session):
         exit_code = 3
@@ -176,8 +181,10 @@ def metric_row(run_id: str, metric: MetricValue, scope: str = "global", **extra:
     payload = {
         "method": interval.method if interval else None,
         "level": interval.level if interval else None,
-        "range": list(metric.value_range),
+        "range": finite_range(metric),
         "passes": metric.passes,
+        "quantile": metric.quantile,
+        "groups": group_count(metric),
         "missing_reasons": dict(metric.missing_reasons),
         "excluded_reasons": dict(metric.excluded_reasons),
         **extra,
@@ -211,26 +218,12 @@ def slice_row(run_id: str, row: SliceMetric) -> Metric:
     )
 
 
-def _decision_row(session: Session, decision: RuleDecision) -> Decision:
-    rule, policy = decision.rule, session.project.policy
-    stored = metric_row(session.run_id, decision.metric)
-    payload = {
-        "rule": rule.model_dump(mode="json", exclude_none=True, exclude={"line"}),
-        "reasons": list(decision.reasons),
-        "kind": stored.kind,
-        "range": list(decision.metric.value_range),
-        "passes": decision.metric.passes,
-        "observed": stored.observed,
-        "missing": stored.missing,
-        "excluded": stored.excluded,
-        "estimate": stored.estimate,
-        "lower": stored.lower,
-        "upper": stored.upper,
-        "method": decision.metric.interval.method if decision.metric.interval else None,
-        "level": policy.confidence_level if policy else None,
-        "policy_digest": policy.digest if policy else None,
-    }
-    return Decision(session.run_id, rule.id, rule.metric, decision.state, canonical_json(payload))
+def _decision_row(
+    session: Session, policy: Policy, decision: RuleDecision[MetricValue]
+) -> Decision:
+    record = canonical_json(run_decision_record(decision, policy, session.outcomes))
+    rule = decision.rule
+    return Decision(session.run_id, rule.id, rule.metric, decision.state, record)
 
 
 def _nothing_executed(session: Session) -> bool:
@@ -238,7 +231,9 @@ def _nothing_executed(session: Session) -> bool:
     return all(result.digest is None for result in generations.values())
 
 
-def decisions_digest(decisions: Sequence[RuleDecision], gate: GateDecision | None) -> str:
+def decisions_digest(
+    decisions: Sequence[RuleDecision[MetricValue]], gate: GateDecision | None
+) -> str:
     """Digest of what was decided, for the data version of the gate."""
     return digest(
         {

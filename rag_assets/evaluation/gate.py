@@ -5,22 +5,74 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from rag_assets.contracts.policy import Policy
 from rag_assets.contracts.rules import Rule
 from rag_assets.evaluation.metrics import MetricValue
 from rag_assets.evaluation.words import Completeness, DecisionState, GateState
 from rag_assets.evaluators import Outcome
+from rag_assets.statistics import Interval
 
 BLOCKS_ALWAYS = ("no_observations", "missingness_exceeds_policy")
 
 
+class _Reasons(NamedTuple):
+    """Why a rule passed, failed or stayed open."""
+
+    passed: str
+    failed: str
+    open: str
+
+
+_WORDS: Mapping[str, _Reasons] = {
+    "min": _Reasons(
+        "lower_bound_meets_minimum", "upper_bound_below_minimum", "interval_overlaps_threshold"
+    ),
+    "max": _Reasons(
+        "upper_bound_meets_maximum", "lower_bound_above_maximum", "interval_overlaps_threshold"
+    ),
+    "non_inferiority": _Reasons(
+        "lower_bound_above_margin", "upper_bound_below_margin", "interval_overlaps_margin"
+    ),
+    "superiority": _Reasons(
+        "difference_above_zero", "difference_below_zero", "interval_overlaps_zero"
+    ),
+    "equivalence": _Reasons(
+        "interval_within_margins", "interval_outside_margins", "interval_overlaps_margins"
+    ),
+}
+
+
+class Measured(Protocol):
+    """What a rule decides on: a metric of one run, or the difference of two."""
+
+    @property
+    def observed(self) -> int:
+        """Observed cases or pairs."""
+
+    @property
+    def missing(self) -> int:
+        """Missing ones."""
+
+    @property
+    def eligible(self) -> int:
+        """Both."""
+
+    @property
+    def interval(self) -> Interval | None:
+        """The interval of the rule's method."""
+
+
+M = TypeVar("M", bound=Measured)
+
+
 @dataclass(frozen=True, slots=True)
-class RuleDecision:
+class RuleDecision(Generic[M]):
     """What one rule decided, with its reasons in the order of the rules."""
 
     rule: Rule
-    metric: MetricValue
+    metric: M
     state: DecisionState
     reasons: tuple[str, ...]
 
@@ -40,14 +92,14 @@ class GateDecision:
     reasons: tuple[str, ...]
 
 
-def decide(rule: Rule, metric: MetricValue, *, required_missing: bool = False) -> RuleDecision:
-    """Decide one rule on one metric of one run.
+def decide(rule: Rule, metric: M, *, required_missing: bool = False) -> RuleDecision[M]:
+    """Decide one rule.
 
     Bounds are compared as they are, without tolerance.
 
     Args:
-        rule: of kind min, max or observed_count.
-        metric: the metric that it names, with its interval.
+        rule: the rule.
+        metric: the metric or difference that it names, with the interval of its method.
         required_missing: whether a required case has no value for this metric.
     """
     if rule.requires_manual_review:
@@ -55,16 +107,23 @@ def decide(rule: Rule, metric: MetricValue, *, required_missing: bool = False) -
     unusable = _unusable(rule, metric, required_missing)
     if unusable:
         return RuleDecision(rule, metric, "INSUFFICIENT_EVIDENCE", unusable)
-    state, reason = (
-        _on_failures(rule, metric) if rule.kind == "observed_count" else _on_bounds(rule, metric)
-    )
+    if isinstance(metric, MetricValue) and rule.kind == "observed_count":
+        state, reason = _on_failures(rule, metric)
+    else:
+        state, reason = _on_bounds(rule, metric.interval)
     return RuleDecision(rule, metric, state, (reason,))
 
 
 def gate_of(
-    policy: Policy, decisions: Sequence[RuleDecision], completeness: Completeness
+    policy: Policy, decisions: Sequence[RuleDecision[M]], completeness: Completeness
 ) -> GateDecision:
-    """Combine the decisions of a policy."""
+    """Combine the decisions of a policy.
+
+    Args:
+        policy: what blocks and what warns.
+        decisions: of its rules.
+        completeness: of the run, or of both runs.
+    """
     blocking = [decision for decision in decisions if decision.state in policy.block_on]
     reasons: list[str] = []
     tolerated = (decision for decision in decisions if decision not in blocking)
@@ -96,7 +155,7 @@ def lacks_required(required: frozenset[str], outcomes: Mapping[str, Outcome]) ->
     )
 
 
-def _unusable(rule: Rule, metric: MetricValue, required_missing: bool) -> tuple[str, ...]:
+def _unusable(rule: Rule, metric: Measured, required_missing: bool) -> tuple[str, ...]:
     reasons: list[str] = []
     if metric.observed == 0:
         reasons.append("no_observations")
@@ -124,18 +183,48 @@ def _on_failures(rule: Rule, metric: MetricValue) -> tuple[DecisionState, str]:
     return "INSUFFICIENT_EVIDENCE", "missing_could_change_outcome"
 
 
-def _on_bounds(rule: Rule, metric: MetricValue) -> tuple[DecisionState, str]:
-    interval, threshold = metric.interval, rule.threshold
-    if interval is None or threshold is None or interval.lower is None or interval.upper is None:
-        return "INSUFFICIENT_EVIDENCE", "interval_unbounded"
-    if rule.kind == "min":
-        if interval.lower >= threshold:
-            return "PASS", "lower_bound_meets_minimum"
-        if interval.upper < threshold:
-            return "FAIL", "upper_bound_below_minimum"
-    else:
-        if interval.upper <= threshold:
-            return "PASS", "upper_bound_meets_maximum"
-        if interval.lower > threshold:
-            return "FAIL", "lower_bound_above_maximum"
-    return "INSUFFICIENT_EVIDENCE", "interval_overlaps_threshold"
+def _on_bounds(rule: Rule, interval: Interval | None) -> tuple[DecisionState, str]:
+    """Only the bound that a state needs has to exist."""
+    if interval is None:
+        return "INSUFFICIENT_EVIDENCE", "interval_unavailable"
+    lower, upper = interval.lower, interval.upper
+    if rule.kind == "non_inferiority" and rule.direction == "max":
+        lower, upper = (None if bound is None else -bound for bound in (upper, lower))
+    words = _WORDS[rule.kind]
+    if _passes(rule, lower, upper):
+        return "PASS", words.passed
+    if _fails(rule, lower, upper):
+        return "FAIL", words.failed
+    unbounded = lower is None or upper is None
+    return "INSUFFICIENT_EVIDENCE", "interval_unbounded" if unbounded else words.open
+
+
+def _passes(rule: Rule, lower: float | None, upper: float | None) -> bool:
+    """Whether the whole interval is on the right side."""
+    limit = _limit(rule)
+    match rule.kind:
+        case "min" | "non_inferiority":
+            return lower is not None and lower >= limit
+        case "superiority":
+            return lower is not None and lower > limit
+        case "max":
+            return upper is not None and upper <= limit
+    return lower is not None and upper is not None and limit < lower and upper < -limit
+
+
+def _fails(rule: Rule, lower: float | None, upper: float | None) -> bool:
+    """Whether the whole interval is on the wrong side."""
+    limit = _limit(rule)
+    match rule.kind:
+        case "min" | "non_inferiority":
+            return upper is not None and upper < limit
+        case "superiority":
+            return upper is not None and upper <= limit
+        case "max":
+            return lower is not None and lower > limit
+    return (upper is not None and upper <= limit) or (lower is not None and lower >= -limit)
+
+
+def _limit(rule: Rule) -> float:
+    """What a bound is compared with: the threshold, minus the margin, or 0."""
+    return rule.threshold if rule.threshold is not None else -(rule.margin or 0.0)

@@ -149,6 +149,7 @@ def frozen_record(
             "digest": project.dataset.digest,
             "cases": len(project.dataset.cases),
         },
+        "grouped": project.is_grouped,
         "suite": config.suite,
         "selection": None if selection is None else list(selection),
         "use_cache": use_cache,
@@ -165,6 +166,7 @@ def frozen_record(
             }
             for evaluator in project.evaluators
         ],
+        "metrics": [metric.model_dump() for metric in config.metrics],
         "slices": list(config.slices),
         "min_slice_support": config.min_slice_support,
         "relevance_unit": project.relevance_unit,

@@ -40,6 +40,14 @@ def relevant_grade(case: Case, doc_id: str, chunk_id: str | None, unit: Unit) ->
     return max(grades, default=0.0)
 
 
+@dataclass(slots=True)
+class CaseFacts:
+    """What slices ask of a case: where its relevant evidence stood, and whether a budget cut it."""
+
+    match: Match | None = None
+    truncated: bool | None = None
+
+
 def match_relevant(case: Case, candidates: Sequence[Passage | ContextItem], unit: Unit) -> Match:
     """Find the relevant evidence of a case among candidates, by their order.
 

@@ -13,9 +13,11 @@ from rag_assets.store import Store
 if TYPE_CHECKING:
     from rag_assets.contracts.config import Config
     from rag_assets.store.reader import Reader
+    from rag_assets.store.writer import Writer
 
 CONFIG_FILE = "rag_assets.yaml"
 POLICY_FILE = "release.yaml"
+COMPARE_POLICY_FILE = "compare.yaml"
 STATE_FOLDER = ".rag_assets"
 PROBLEMS_SHOWN = 20
 
@@ -51,6 +53,23 @@ def reading_records(config_path: Path) -> Iterator[Reader]:
         except StoreLockedError:
             reader = stack.enter_context(open_store(load_config(config_path)).reading())
         yield reader
+
+
+@contextmanager
+def writing_records(config_path: Path) -> Iterator[Writer]:
+    """Open the store beside a config file for one transaction; patience as for `reading_records`.
+
+    Raises:
+        StoreLockedError, StoreVersionError, StoreError: as for `Store.writing`.
+        InputError: the config had to be read, and is invalid.
+    """
+    with ExitStack() as stack:
+        try:
+            store = Store(_store_path(config_path.parent), lock_timeout_s=0)
+            writer = stack.enter_context(store.writing())
+        except StoreLockedError:
+            writer = stack.enter_context(open_store(load_config(config_path)).writing())
+        yield writer
 
 
 def find_config(named: Path | None, start: Path) -> Path:

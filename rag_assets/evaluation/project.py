@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from rag_assets.contracts.cases import Dataset
-from rag_assets.contracts.config import Config
+from rag_assets.contracts.config import Config, OperationalMetric
 from rag_assets.contracts.dataset import read_dataset
 from rag_assets.contracts.errors import InputError, Problem
 from rag_assets.contracts.identities import StageKeys
 from rag_assets.contracts.loading import forget_project_modules, load_object
 from rag_assets.contracts.policy import MetricKind, Policy, check_policy, read_policy
+from rag_assets.evaluation.grouping import group_keys
 from rag_assets.evaluation.matching import Unit
-from rag_assets.evaluation.places import POLICY_FILE, PROBLEMS_SHOWN, load_config, open_store
+from rag_assets.evaluation.places import (
+    COMPARE_POLICY_FILE,
+    POLICY_FILE,
+    PROBLEMS_SHOWN,
+    load_config,
+    open_store,
+)
 from rag_assets.evaluation.places import state_folder as state_folder
 from rag_assets.evaluators import Evaluator, build_evaluators
 from rag_assets.evaluators.ranking import RankingParameters
@@ -55,6 +63,11 @@ class Project:
         return "chunk" if units == {"chunk"} else "doc"
 
     @cached_property
+    def is_grouped(self) -> bool:
+        """Whether cases of the dataset belong together."""
+        return is_grouped(self.dataset)
+
+    @cached_property
     def store(self) -> Store:
         """The project's store."""
         return open_store(self.config)
@@ -79,12 +92,15 @@ class Project:
         )
 
 
-def load_project(config_path: Path, policy_path: Path | None = None) -> Project:
+def load_project(
+    config_path: Path, policy_path: Path | None = None, *, with_policy: bool = True
+) -> Project:
     """Load and check the whole project; nothing of it is executed.
 
     Args:
         config_path: the config file.
         policy_path: a policy file; None for `release.yaml` beside the config, if it exists.
+        with_policy: False reads no policy at all.
 
     Raises:
         InputError: with every problem of config, dataset, system, evaluators and policy.
@@ -106,7 +122,10 @@ def load_project(config_path: Path, policy_path: Path | None = None) -> Project:
     )
     if dataset is not None:
         _check_slices(config, dataset, problems)
-    policy = _policy(config, policy_path, evaluators, dataset, problems)
+    _check_metric_ids(config, evaluators, problems)
+    policy = None
+    if with_policy:
+        policy = _policy(config, policy_path, evaluators, dataset, problems)
     retry_on = _retry_on(config, problems)
     if problems or dataset is None or system is None:
         raise InputError(problems, shown=PROBLEMS_SHOWN)
@@ -114,12 +133,31 @@ def load_project(config_path: Path, policy_path: Path | None = None) -> Project:
     return Project(config, dataset, system, evaluators, policy, retry_on, warnings)
 
 
-def metric_kinds(evaluators: tuple[Evaluator, ...]) -> dict[str, MetricKind]:
-    """Criterion → kind and range, for the checks of a policy."""
-    return {
-        evaluator.criterion: MetricKind(evaluator.kind, evaluator.value_range)
-        for evaluator in evaluators
-    }
+def check_comparison_policy(project: Project) -> None:
+    """Check the policy for comparisons beside the config, where there is one.
+
+    Raises:
+        InputError: with every problem of it.
+    """
+    config, problems = project.config, list[Problem]()
+    path = config.root / COMPARE_POLICY_FILE
+    if path.is_file():
+        _policy(config, path, project.evaluators, project.dataset, problems)
+    if problems:
+        raise InputError(problems, shown=PROBLEMS_SHOWN)
+
+
+def is_grouped(dataset: Dataset) -> bool:
+    """Whether cases of a dataset belong together."""
+    return group_keys((case.id, case.group) for case in dataset.cases) is not None
+
+
+def metric_kinds(
+    evaluators: tuple[Evaluator, ...], operational: tuple[OperationalMetric, ...], *, grouped: bool
+) -> dict[str, MetricKind]:
+    """Metric → kind and range, for the checks of a policy."""
+    kinds = {one.criterion: MetricKind(one.kind, one.value_range, grouped) for one in evaluators}
+    return kinds | {one.id: MetricKind("quantile", (0.0, math.inf)) for one in operational}
 
 
 def _policy(
@@ -137,7 +175,13 @@ def _policy(
     # A metric can only be called unknown when all evaluators could be built.
     if policy is not None and dataset is not None and not problems:
         ids = [case.id for case in dataset.cases]
-        check_policy(policy, metric_kinds(evaluators), ids, problems, name=name)
+        check_policy(
+            policy,
+            metric_kinds(evaluators, config.metrics, grouped=is_grouped(dataset)),
+            ids,
+            problems,
+            name=name,
+        )
     return policy
 
 
@@ -174,6 +218,18 @@ def _recorded(system: StagedSystem | None) -> frozenset[str]:
     """The artifacts that a staged system records; citations only where a path leads to them."""
     cites = system is None or system.citations_path is not None
     return frozenset({"retrieval", "context", *(["citations"] if cites else [])})
+
+
+def _check_metric_ids(
+    config: Config, evaluators: tuple[Evaluator, ...], problems: list[Problem]
+) -> None:
+    criteria = {evaluator.criterion for evaluator in evaluators}
+    for index, metric in enumerate(config.metrics):
+        if metric.id in criteria:
+            key = f"metrics.{index}.id"
+            message = f'The id "{metric.id}" is the criterion of an evaluator; take another one.'
+            line = config.lines.get(key, 0)
+            problems.append(Problem(config.path.name, line, key, message))
 
 
 def _check_slices(config: Config, dataset: Dataset, problems: list[Problem]) -> None:

@@ -6,10 +6,11 @@ import difflib
 import re
 
 from rag_assets.contracts.errors import InputError
-from rag_assets.store import RunRow
+from rag_assets.store import ComparisonRow, RunRow
 from rag_assets.store.reader import Reader
 
 NO_RUN = "This project has no run yet. Start one with: rag-assets run"
+COMPARISON = "sha256:"
 _SHOWN = 8
 _LATEST = re.compile(r"latest(?:~([0-9]{1,9}))?")
 
@@ -42,6 +43,39 @@ def find_run(reader: Reader, reference: str) -> RunRow:
     if row is None:
         raise InputError(f'There is no run "{reference}".{_near(reference, ids)}')
     return row
+
+
+def is_comparison(reference: str) -> bool:
+    """Whether a reference names a comparison and not a run."""
+    return reference.startswith(COMPARISON)
+
+
+def find_comparison(reader: Reader, reference: str) -> ComparisonRow:
+    """The comparison that a reference names.
+
+    Args:
+        reader: the open store.
+        reference: a full id, or a unique prefix of one that includes `sha256:`.
+
+    Raises:
+        InputError: nothing or more than one comparison is named.
+    """
+    found = reader.comparisons(reference)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        ids = _listed([one.id for one in found])
+        raise InputError(
+            f'"{reference}" is the beginning of {len(found)} comparisons: {ids}. '
+            "Write more of the one you mean."
+        )
+    newest = reader.comparisons(COMPARISON)[:1]
+    hint = (
+        f"The newest is {newest[0].id}."
+        if newest
+        else "This project has none yet. Make one with: rag-assets compare latest latest~1"
+    )
+    raise InputError(f'There is no comparison "{reference}". {hint}')
 
 
 def _counted_back(reader: Reader, reference: str, back: int) -> RunRow:

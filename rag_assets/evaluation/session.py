@@ -11,7 +11,8 @@ from functools import cached_property
 from typing import Literal, Protocol
 
 from rag_assets.contracts.cases import Case
-from rag_assets.evaluation.matching import Match
+from rag_assets.evaluation.grouping import GroupKey, group_keys
+from rag_assets.evaluation.matching import CaseFacts
 from rag_assets.evaluation.owner import HEARTBEAT_S, now
 from rag_assets.evaluation.project import Project
 from rag_assets.evaluation.words import Stage
@@ -117,14 +118,6 @@ class Unprojected:
 Counted = Literal["execution", "judgment", "retrieve", "generate"]
 
 
-@dataclass(slots=True)
-class CaseFacts:
-    """What slices ask of a case: where its relevant evidence stood, and whether a budget cut it."""
-
-    match: Match | None = None
-    truncated: bool | None = None
-
-
 @dataclass
 class Session:
     """One run while it executes.
@@ -166,6 +159,11 @@ class Session:
     last_beat: float = field(default_factory=time.monotonic)
     _payloads: dict[str, str] = field(default_factory=dict)
     _payload_bytes: int = 0
+
+    @cached_property
+    def group_keys(self) -> tuple[GroupKey, ...] | None:
+        """The group of each case; None where no cases belong together."""
+        return group_keys((case.id, case.group) for case in self.cases)
 
     @property
     def store(self) -> Store:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from rag_assets.contracts.cases import Case
+from rag_assets.evaluation.grouping import GroupKey
+from rag_assets.evaluation.marks import Direction, Part, mark_parts
+from rag_assets.evaluation.matching import CaseFacts
 from rag_assets.evaluation.metrics import MetricValue, measure
-from rag_assets.evaluation.session import CaseFacts
 from rag_assets.evaluators import Evaluator, Outcome
-from rag_assets.statistics import benjamini_yekutieli, fisher_slice, smallest_attainable_p
 
 NO_VALUE = "(none)"
-MARKED_AT = 0.10
 _POSITIONS = ("top_k", "beyond_top_k", "not_retrieved")
 
 
@@ -35,7 +35,7 @@ class SliceMetric:
     metric: MetricValue
     p_value: float | None = None
     p_adjusted: float | None = None
-    mark: Literal["none", "worse", "better"] | None = None
+    mark: Direction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,7 @@ def slice_metrics(
     top_k: int,
     min_support: int,
     level: float,
+    keys: Sequence[GroupKey] | None = None,
 ) -> SliceTable:
     """Measure every declared slice value, and mark those that differ from the rest.
 
@@ -73,15 +74,17 @@ def slice_metrics(
         top_k: the system's, for `relevant_position`.
         min_support: eligible cases below which there is no interval and no test.
         level: two-sided confidence of the intervals.
+        keys: the group of each case, where cases belong together; nothing is marked then, because
+            the test needs independent cases.
     """
     rows: list[SliceMetric] = []
     for name in names:
         for value, members in _values(name, cases, facts, top_k).items():
             for evaluator in evaluators:
                 chosen = [outcomes[evaluator.criterion][index] for index in members]
-                rows.append(
-                    SliceMetric(name, value, _measure(evaluator, chosen, level, min_support))
-                )
+                inside = None if keys is None else [keys[index] for index in members]
+                metric = _measure(evaluator, chosen, level, min_support, inside)
+                rows.append(SliceMetric(name, value, metric))
     whole = {
         evaluator.criterion: measure(
             evaluator.criterion,
@@ -97,7 +100,11 @@ def slice_metrics(
 
 
 def _measure(
-    evaluator: Evaluator, outcomes: Sequence[Outcome], level: float, min_support: int
+    evaluator: Evaluator,
+    outcomes: Sequence[Outcome],
+    level: float,
+    min_support: int,
+    keys: Sequence[GroupKey] | None,
 ) -> MetricValue:
     support = sum(outcome.status != "excluded" for outcome in outcomes)
     return measure(
@@ -107,62 +114,29 @@ def _measure(
         outcomes,
         level=level,
         with_interval=support >= min_support,
+        keys=keys,
     )
 
 
 def _mark(rows: list[SliceMetric], whole: Mapping[str, MetricValue]) -> SliceTable:
-    """Test each split of the run once, adjust all tests together, and mark."""
-    halves = _halves(rows, whole)
-    splits: dict[tuple[str, str], list[int]] = {}
-    for index, row in enumerate(rows):
-        part, run = row.metric, whole[row.metric.criterion]
-        if part.interval is None or part.passes is None or not 0 < part.observed < run.observed:
-            continue
-        is_half = (row.slice_name, part.criterion) in halves
-        split = row.slice_name if is_half else f"{row.slice_name}={row.value}"
-        splits.setdefault((split, part.criterion), []).append(index)
-    tested = list(splits.values())
-    p_values = [_p(rows[members[0]].metric, whole) for members in tested]
-    attainable = [_attainable(rows[members[0]].metric, whole) for members in tested]
-    adjusted, marked = benjamini_yekutieli(p_values, MARKED_AT)
-    _, attainably_marked = benjamini_yekutieli(attainable, MARKED_AT)
-    done = list(rows)
-    for members, p_value, p_adjusted, is_marked in zip(
-        tested, p_values, adjusted, marked, strict=True
-    ):
-        for index in members:
-            mark = _direction(rows[index].metric, whole) if is_marked else "none"
-            done[index] = replace(rows[index], p_value=p_value, p_adjusted=p_adjusted, mark=mark)
-    return SliceTable(tuple(done), len(tested), not any(attainably_marked))
-
-
-def _halves(rows: Sequence[SliceMetric], whole: Mapping[str, MetricValue]) -> set[tuple[str, str]]:
-    """(slice, criterion) where two values hold all observed cases of the metric between them."""
-    sizes: dict[tuple[str, str], list[int]] = {}
-    for row in rows:
-        if row.metric.observed:
-            sizes.setdefault((row.slice_name, row.metric.criterion), []).append(row.metric.observed)
-    return {
-        place
-        for place, observed in sizes.items()
-        if len(observed) == 2 and sum(observed) == whole[place[1]].observed
-    }
-
-
-def _p(part: MetricValue, whole: Mapping[str, MetricValue]) -> float:
-    run = whole[part.criterion]
-    return fisher_slice(part.passes or 0, part.observed, run.passes or 0, run.observed)
-
-
-def _attainable(part: MetricValue, whole: Mapping[str, MetricValue]) -> float:
-    run = whole[part.criterion]
-    return smallest_attainable_p(part.observed, run.passes or 0, run.observed)
-
-
-def _direction(part: MetricValue, whole: Mapping[str, MetricValue]) -> Literal["worse", "better"]:
-    run = whole[part.criterion]
-    inside = (part.passes or 0) * run.observed
-    return "worse" if inside < (run.passes or 0) * part.observed else "better"
+    parts = [
+        Part(
+            row.slice_name,
+            row.value,
+            row.metric.criterion,
+            passes=row.metric.passes,
+            cases=row.metric.observed,
+            is_supported=row.metric.interval is not None and row.metric.groups is None,
+        )
+        for row in rows
+    ]
+    runs = {name: (metric.passes or 0, metric.observed) for name, metric in whole.items()}
+    marks = mark_parts(parts, runs)
+    done = (
+        row if mark is None else replace(row, **asdict(mark))
+        for row, mark in zip(rows, marks.marks, strict=True)
+    )
+    return SliceTable(tuple(done), marks.tests, marks.too_few)
 
 
 def _values(
@@ -171,15 +145,22 @@ def _values(
     """Slice value → indices of its cases, in the order in which values are shown."""
     members: dict[str, list[int]] = {}
     for index, case in enumerate(cases):
-        value = _value(name, case, facts.get(case.id) or CaseFacts(), top_k)
+        value = slice_value(name, case, facts.get(case.id) or CaseFacts(), top_k)
         if value is not None:
             members.setdefault(value, []).append(index)
+    return {value: members[value] for value in shown_order(name, members)}
+
+
+def shown_order(name: str, values: Iterable[str]) -> list[str]:
+    """The values of a slice in the order in which they are shown."""
+    found = set(values)
     if name == "relevant_position":
-        return {value: members[value] for value in _POSITIONS if value in members}
-    return dict(sorted(members.items()))
+        return [value for value in _POSITIONS if value in found]
+    return sorted(found)
 
 
-def _value(name: str, case: Case, facts: CaseFacts, top_k: int) -> str | None:
+def slice_value(name: str, case: Case, facts: CaseFacts, top_k: int) -> str | None:
+    """The value that a case has in a slice; None where it is in no value of it."""
     if name == "context_truncated":
         return None if facts.truncated is None else json.dumps(facts.truncated)
     if name == "relevant_position":

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any
 
 from rag_assets.evaluation.owner import is_alive
-from rag_assets.store import Decision, Metric, RunJudgment, RunRow
+from rag_assets.store import Metric, RunJudgment, RunRow
 from rag_assets.store.reader import Reader
 
 
@@ -18,12 +19,14 @@ class Measure:
     """The numbers of a metric, unrounded.
 
     Attributes:
-        kind: `verdict` or `score`.
-        range: lowest and highest value.
+        kind: `verdict`, `score`, or the source of an operational metric.
+        range: lowest and highest value; infinite for an operational metric.
         estimate, lower, upper: None where there is none.
         observed, missing, excluded: numbers of cases.
         passes: of a verdict metric, else None.
         method, level: of the interval, else None.
+        quantile: which quantile an operational metric is, else None.
+        groups: number of groups, where cases belong together, else None.
     """
 
     kind: str
@@ -37,6 +40,13 @@ class Measure:
     passes: int | None
     method: str | None
     level: float | None
+    quantile: float | None = None
+    groups: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """One object; JSON has no infinity, so a range without an end has none."""
+        ends = [end if math.isfinite(end) else None for end in self.range]
+        return asdict(self) | {"range": ends}
 
     @property
     def cases(self) -> int:
@@ -71,7 +81,7 @@ class MetricView:
 
     def as_json(self) -> dict[str, Any]:
         """One flat object."""
-        found: dict[str, Any] = {"metric": self.criterion, **asdict(self.measure)}
+        found: dict[str, Any] = {"metric": self.criterion, **self.measure.as_json()}
         found["missing_reasons"] = dict(self.missing_reasons)
         found["excluded_reasons"] = dict(self.excluded_reasons)
         found["slice"] = asdict(self.slice) if self.slice else None
@@ -80,12 +90,20 @@ class MetricView:
 
 @dataclass(frozen=True, slots=True)
 class DecisionView:
-    """What one rule decided. `rule` holds the fields of the policy rule that were set."""
+    """What one rule decided.
+
+    Attributes:
+        rule: the fields of the policy rule that were set.
+        state, reasons: the decision.
+        measure: the metric, or the difference, that it rests on.
+        plan: what would decide it, as recorded; None where there is nothing to plan.
+    """
 
     rule: Mapping[str, Any]
     state: str
     reasons: tuple[str, ...]
     measure: Measure
+    plan: Mapping[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """One flat object; the rule as it stood in the policy is under `definition`."""
@@ -95,7 +113,8 @@ class DecisionView:
             "state": self.state,
             "reasons": list(self.reasons),
             "definition": dict(self.rule),
-            **asdict(self.measure),
+            **self.measure.as_json(),
+            "plan": self.plan,
         }
 
 
@@ -221,7 +240,10 @@ def run_view(reader: Reader, row: RunRow) -> RunView:
         summary=json.loads(row.summary) if row.summary else {},
         metrics=tuple(metric for metric in metrics if metric.slice is None),
         slices=tuple(metric for metric in metrics if metric.slice is not None),
-        decisions=tuple(_decision(decision) for decision in reader.decisions(row.id)),
+        decisions=tuple(
+            decision_view(decision.state, json.loads(decision.payload))
+            for decision in reader.decisions(row.id)
+        ),
     )
 
 
@@ -255,17 +277,19 @@ def _metric(metric: Metric) -> MetricView:
     )
 
 
-def _decision(decision: Decision) -> DecisionView:
-    payload = json.loads(decision.payload)
+def decision_view(state: str, record: Mapping[str, Any]) -> DecisionView:
+    """What a rule decided, from its record."""
     return DecisionView(
-        rule=payload["rule"],
-        state=decision.state,
-        reasons=tuple(payload["reasons"]),
-        measure=_measure(payload),
+        rule=record["rule"],
+        state=state,
+        reasons=tuple(record["reasons"]),
+        measure=_measure({"passes": None, **record}),
+        plan=record.get("plan"),
     )
 
 
 def _measure(numbers: Mapping[str, Any]) -> Measure:
-    low, high = numbers["range"]
+    low, high = (math.inf if end is None else end for end in numbers["range"])
+    numbers = {"quantile": None, "groups": None, **numbers}
     rest = {field.name: numbers[field.name] for field in fields(Measure) if field.name != "range"}
     return Measure(range=(low, high), **rest)

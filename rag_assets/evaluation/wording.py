@@ -13,15 +13,27 @@ NO_POLICY = "No policy: nothing was decided."
 NO_RUN_RULE = "The policy has no rule for a single run: nothing was decided."
 TOO_FEW = "too few cases to mark anything"
 NONE = "none"
+_MS = Format(decimals=1, suffix=" ms")
+OPERATIONAL: Mapping[str, Format] = {
+    "latency_ms": _MS,
+    "retrieval_ms": _MS,
+    "generation_ms": _MS,
+    "input_tokens": Format(decimals=0, suffix=" tokens"),
+    "output_tokens": Format(decimals=0, suffix=" tokens"),
+    "cost_usd": Format(decimals=5, suffix=" USD"),
+}
+"""Source of an operational metric → how its numbers are printed."""
 
 
 def number_format(kind: str, value_range: Sequence[float]) -> Format:
     """How the numbers of a metric are printed.
 
     Args:
-        kind: `verdict` or `score`.
+        kind: `verdict`, `score`, or the source of an operational metric.
         value_range: lowest and highest value of a score.
     """
+    if kind in OPERATIONAL:
+        return OPERATIONAL[kind]
     return RATE if kind == "verdict" else score_format(value_range[1] - value_range[0])
 
 
@@ -150,6 +162,8 @@ def plain_number(value: float) -> str:
 
 
 def _threshold(value: float, kind: str) -> str:
+    if kind in OPERATIONAL:
+        return f"{plain_number(value)}{OPERATIONAL[kind].suffix}"
     return RATE.estimate(value) if kind == "verdict" else plain_number(value)
 
 

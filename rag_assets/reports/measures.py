@@ -14,10 +14,12 @@ from rag_assets.evaluation.wording import (
     failure_line,
     interval_text,
     number_format,
+    plain_number,
     reasons_text,
     rule_words,
 )
 from rag_assets.reports.layout import INDENT, Cell, Line, line, rows
+from rag_assets.reports.planning import planning_line
 
 STATE_STYLES = {
     "PASS": "green",
@@ -33,7 +35,7 @@ STATE_STYLES = {
     "STOPPED": "bold red",
 }
 
-_GATE_REASONS = {
+GATE_REASONS = {
     "missing_evidence": "too little was observed for a rule, which blocks whatever block_on says",
     "partial_run": "not every case of the dataset was run",
 }
@@ -71,7 +73,7 @@ def gate_lines(view: RunView) -> list[Line]:
     reasons = view.summary.get("gate_reasons", [])
     return [
         line("Gate: ", gate, f" (exit {view.exit_code})"),
-        *(line(reason, ": ", _GATE_REASONS[reason], ".", indent=INDENT) for reason in reasons),
+        *(line(reason, ": ", GATE_REASONS[reason], ".", indent=INDENT) for reason in reasons),
     ]
 
 
@@ -97,9 +99,18 @@ def decision_rows(
             for decision in decisions
         ],
         width,
-        below=[_decided_on(decision) for decision in decisions] if in_full else (),
+        below=[
+            [*(_decided_on(decision) if in_full else []), *planning_lines(decision)]
+            for decision in decisions
+        ],
         align_piped=False,
     )
+
+
+def planning_lines(decision: DecisionView) -> list[Line]:
+    """What would decide an undecided rule, on one line; nothing where that cannot be said."""
+    text = planning_line(decision)
+    return [] if text is None else [line(text, indent=INDENT)]
 
 
 def _decided_on(decision: DecisionView) -> list[Line]:
@@ -145,5 +156,12 @@ def measure_texts(measure: Measure) -> tuple[str, str, str]:
     return (
         estimate_text(form, measure.estimate),
         interval_text(form, measure.lower, measure.upper),
-        denominator_text(measure.passes, measure.observed, measure.missing, measure.excluded),
+        _denominator(measure),
     )
+
+
+def _denominator(measure: Measure) -> str:
+    text = denominator_text(measure.passes, measure.observed, measure.missing, measure.excluded)
+    if measure.quantile is not None:
+        text = text.replace("mean of", f"p{plain_number(100 * measure.quantile)} of")
+    return text if measure.groups is None else f"{text} · {counted(measure.groups, 'group')}"

@@ -12,7 +12,7 @@ from rag_assets.evaluation.wording import (
 )
 from rag_assets.reports.layout import Cell, Line, blocks, grid, line
 
-_MARK_STYLES = {"worse": "red", "better": "green"}
+MARK_STYLES = {"worse": "red", "better": "green"}
 _Row = dict[str, MetricView]
 
 
@@ -54,7 +54,7 @@ def _tells(row: _Row) -> bool:
     return any(
         metric.measure.lower is not None
         or metric.measure.upper is not None
-        or (metric.slice is not None and metric.slice.mark in _MARK_STYLES)
+        or (metric.slice is not None and metric.slice.mark in MARK_STYLES)
         for metric in row.values()
     )
 
@@ -73,8 +73,8 @@ def _cell(metric: MetricView | None) -> Cell:
     if measure.lower is not None or measure.upper is not None:
         parts.append(interval_text(form, measure.lower, measure.upper))
     style = ""
-    if facts.mark in _MARK_STYLES:
-        style = _MARK_STYLES[facts.mark]
+    if facts.mark in MARK_STYLES:
+        style = MARK_STYLES[facts.mark]
         parts.append(f"{facts.mark} (p {facts.p_adjusted:.2g})")
     return Cell(" ".join(parts), style)
 

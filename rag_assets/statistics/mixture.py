@@ -47,7 +47,7 @@ def mixture_lower(shares: NDArray[float64], missing: int, tail: float) -> float:
     limit = -math.log(SMALLEST_BOUND)
 
     def newton(x: float) -> float:
-        height, slope = _log_capital(values, counts, math.exp(-x))
+        height, slope = log_capital(values, counts, math.exp(-x))
         return min(x - (height - target) / slope, limit)
 
     # ln(capital) is a convex, rising function of x = −ln(m), and at most 0 at the sample mean.
@@ -59,10 +59,16 @@ def mixture_lower(shares: NDArray[float64], missing: int, tail: float) -> float:
     return math.exp(-x) if x < limit else 0.0
 
 
-def _log_capital(
+def log_capital(
     values: NDArray[float64], counts: NDArray[float64], mean: float
 ) -> tuple[float, float]:
-    """ln(capital) against a mean, and its slope over −ln(mean)."""
+    """ln(capital) against a mean, and its slope over −ln(mean).
+
+    Args:
+        values: distinct values between 0 and 1.
+        counts: how often each of them was observed.
+        mean: the mean that is bet against, above 0.
+    """
     import numpy as np
 
     bets = np.arange(1, BETS + 1) / (BETS + 1)

@@ -17,6 +17,9 @@ def clopper_pearson(
     26, 1934). Missing cases are failures for the lower bound and passes for the upper one, so a
     missing case can only widen the interval.
 
+    Valid for independent cases with one pass rate, at every number of cases. Constant time: two
+    quantiles.
+
     Args:
         successes: number of observed passes, at most `observed`.
         observed: number of observed cases.

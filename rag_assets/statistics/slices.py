@@ -24,6 +24,9 @@ def fisher_slice(slice_passes: int, slice_cases: int, passes: int, cases: int) -
     This is R. A. Fisher's exact test in its central form: twice the smaller tail of the
     hypergeometric distribution, at most 1. A slice and its complement have the same p-value.
 
+    Valid given the number of passes of the run, at every size. Time and memory grow with the size
+    of the slice.
+
     Args:
         slice_passes: observed passes inside the slice.
         slice_cases: observed cases inside the slice.
@@ -73,7 +76,8 @@ def benjamini_yekutieli(
     """Adjust p-values so that at most a share `q` of the marked ones is expected to be false.
 
     The adjustment holds under any dependence of the tests, so slices may overlap (Y. Benjamini
-    and D. Yekutieli, Annals of Statistics 29, 2001).
+    and D. Yekutieli, Annals of Statistics 29, 2001). The family must be fixed before looking at
+    any outcome. Time is that of sorting the p-values.
 
     Args:
         pvalues: the p-values of every test of the run, each between 0 and 1.

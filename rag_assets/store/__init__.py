@@ -3,6 +3,7 @@
 from rag_assets.store.database import Store
 from rag_assets.store.records import (
     CaseStage,
+    ComparisonRow,
     Decision,
     Head,
     Judgment,
@@ -14,6 +15,7 @@ from rag_assets.store.records import (
 
 __all__ = [
     "CaseStage",
+    "ComparisonRow",
     "Decision",
     "Head",
     "Judgment",

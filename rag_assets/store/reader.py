@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_assets.store.records import (
     CaseStage,
+    ComparisonRow,
     Decision,
     Head,
     Judgment,
     Metric,
     RunJudgment,
     RunRow,
+    StageCost,
     StageResult,
 )
 
@@ -95,6 +97,30 @@ class Reader:
         """What the stages came to, of all cases of a run or of one."""
         return self._of_run("run_cases", CaseStage, run_id, case_id)
 
+    def stage_digests(self, run_id: str, stage: str) -> dict[str, str]:
+        """Case id → digest of what one stage of a run produced, in the order of the run."""
+        rows = self._rows(
+            "SELECT case_id, digest FROM run_cases "
+            "WHERE run_id = $1 AND stage = $2 AND digest IS NOT NULL ORDER BY rowid",
+            [run_id, stage],
+        )
+        return dict(rows)
+
+    def stage_costs(self, run_id: str) -> list[StageCost]:
+        """Time and reported usage of every stage of a run that a system executes.
+
+        Assembly is done anew in every run, and counts with its first time, like a hit.
+        """
+        rows = self._rows(
+            "SELECT c.case_id, c.stage, c.digest, c.failure, "
+            "CASE WHEN c.source = 'miss' AND c.stage <> 'assembled_context' "
+            "THEN c.latency_ms ELSE coalesce(r.latency_ms, 0) END, "
+            "r.usage FROM run_cases c LEFT JOIN stage_results r ON c.identity = r.identity "
+            "WHERE c.run_id = $1 AND c.stage IN ('retrieval', 'assembled_context', 'generation')",
+            [run_id],
+        )
+        return [StageCost(*row) for row in rows]
+
     def run_judgments(self, run_id: str, case_id: str | None = None) -> list[RunJudgment]:
         """The outcomes of a run, of all cases or of one."""
         return self._of_run("run_judgments", RunJudgment, run_id, case_id)
@@ -114,6 +140,20 @@ class Reader:
             [list(run_ids)],
         )
         return [Decision(*row) for row in rows]
+
+    def comparisons(self, prefix: str) -> list[ComparisonRow]:
+        """The comparisons whose id begins with a text, newest first."""
+        if not self._has("comparisons"):
+            return []
+        rows = self._rows(
+            f"SELECT * FROM comparisons WHERE starts_with(id, $1) ORDER BY {_NEWEST_FIRST}",
+            [prefix],
+        )
+        return [ComparisonRow(*row) for row in rows]
+
+    def _has(self, table: str) -> bool:
+        """Whether the store, which an older version may have written, has a table."""
+        return bool(self._rows("SELECT 1 FROM duckdb_tables() WHERE table_name = $1", [table]))
 
     def _of_run(
         self, table: str, kind: type[T], run_id: str, case_id: str | None = None

@@ -62,6 +62,21 @@ class CaseStage:
 
 
 @dataclass(frozen=True, slots=True)
+class StageCost:
+    """What one stage of one case of a run took: of the attempt that made its result.
+
+    `digest` is None where there is no result; `failure` and `usage` are JSON.
+    """
+
+    case_id: str
+    stage: str
+    digest: str | None
+    failure: str | None
+    latency_ms: float
+    usage: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Judgment:
     """A memoized judgment. `status` is observed or excluded; `detail` is JSON."""
 
@@ -112,6 +127,19 @@ class Decision:
     rule: str
     metric: str
     state: str
+    payload: str
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonRow:
+    """One comparison of two runs; `payload` is its content as JSON, of which `id` is the digest."""
+
+    id: str
+    created_at: str
+    candidate: str
+    baseline: str
+    gate: str | None
+    exit_code: int
     payload: str
 
 

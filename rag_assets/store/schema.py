@@ -57,6 +57,13 @@ MIGRATIONS: tuple[str, ...] = (
         fingerprint VARCHAR NOT NULL, data_version VARCHAR NOT NULL
     );
     """,
+    """
+    CREATE TABLE comparisons (
+        id VARCHAR NOT NULL, created_at VARCHAR NOT NULL, candidate VARCHAR NOT NULL,
+        baseline VARCHAR NOT NULL, gate VARCHAR, exit_code INTEGER NOT NULL,
+        payload VARCHAR NOT NULL
+    );
+    """,
 )
 
 

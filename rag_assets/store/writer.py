@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rag_assets.store.reader import Reader
 from rag_assets.store.records import (
     CaseStage,
+    ComparisonRow,
     Decision,
     Head,
     Judgment,
@@ -78,6 +79,10 @@ class Writer:
     ) -> None:
         """Append rows of one run."""
         self._append(rows)
+
+    def put_comparison(self, comparison: ComparisonRow) -> None:
+        """Store a comparison; an id that is known keeps its first time."""
+        self._insert_new("comparisons", "id", *_columns([comparison]))
 
     def put_heads(self, heads: Mapping[HeadKey, Head | None]) -> None:
         """Set heads; None forgets one, so that the next success is emitted again."""
