@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import click
@@ -16,6 +15,7 @@ from rag_assets.cli.errors import Invocation
 from rag_assets.cli.group import ExampleCommand, option
 from rag_assets.cli.output import show, width
 from rag_assets.contracts.errors import InputError, nearest
+from rag_assets.contracts.loading import without_bytecode
 from rag_assets.evaluation.places import CONFIG_FILE, STATE_FOLDER
 from rag_assets.reports.layout import Line, blocks, line, rows
 
@@ -96,20 +96,9 @@ def _refuse_used(folder: Path) -> None:
         raise InputError(f"{folder} is not empty; name a new or empty folder.")
 
 
-@contextmanager
-def _leaving_no_bytecode() -> Iterator[None]:
-    """Let imports write no `__pycache__` into a folder that is a minute old."""
-    before = sys.dont_write_bytecode
-    sys.dont_write_bytecode = True
-    try:
-        yield
-    finally:
-        sys.dont_write_bytecode = before
-
-
 def _decidable(folder: Path) -> list[Line]:
     """What the new suite can decide, as `check` says it."""
-    with redirect_stdout(sys.stderr), _leaving_no_bytecode():
+    with redirect_stdout(sys.stderr), without_bytecode():
         from rag_assets.evaluation.attainable import attainable_decisions
         from rag_assets.evaluation.project import load_project
         from rag_assets.reports.suite_summary import decidable

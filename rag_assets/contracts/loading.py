@@ -140,7 +140,7 @@ def _import(name: str, root: Path) -> ModuleType:
     activate(root)
     before = set(sys.modules)
     try:
-        with _without_bytecode():
+        with without_bytecode():
             return importlib.import_module(name)
     finally:
         for new in set(sys.modules) - before:
@@ -161,8 +161,11 @@ def _taken_by(name: str, root: Path) -> str | None:
 
 
 @contextmanager
-def _without_bytecode() -> Iterator[None]:
-    """A file that is edited within a second, to the same size, would be taken from its bytecode."""
+def without_bytecode() -> Iterator[None]:
+    """Import without leaving bytecode behind.
+
+    A file that is edited within a second, to the same size, would be taken from its bytecode.
+    """
     before = sys.dont_write_bytecode
     sys.dont_write_bytecode = True
     try:
