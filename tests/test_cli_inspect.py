@@ -452,3 +452,14 @@ def test_reading_commands_import_nothing_heavy(example, arguments):
         [sys.executable, "-c", program], cwd=example, capture_output=True, text=True, check=True
     )
     assert done.stderr == "0 []\n"
+
+
+def test_long_text_is_cut_on_the_terminal_and_whole_in_json(sample):
+    text = "x" * 200_000
+    sample.cases({"id": "long", "input": {"question": "a", "text": text}, "expected": "of a"})
+    sample.run()
+    shown = call(sample.root, "inspect", "latest", "--case", "long").stdout
+    assert f"text: {'x' * 3994}… (200006 characters)" in shown
+    assert len(shown) < 10_000
+    whole = call(sample.root, "inspect", "latest", "--case", "long", "--json").stdout
+    assert json.loads(whole)["case"]["input"]["text"] == text

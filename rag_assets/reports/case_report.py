@@ -7,10 +7,12 @@ from typing import Any
 
 from rag_assets.evaluation.case_view import CandidateView, CaseView, StageView
 from rag_assets.evaluation.views import JudgmentView
-from rag_assets.evaluation.wording import counted, value_text
+from rag_assets.evaluation.wording import counted, cut, value_text
 from rag_assets.reports.layout import INDENT, Cell, Line, block, blocks, grid, heading, line, rows
 
 NOTHING = "-"
+_LONGEST = 4000
+"""Characters of one text that are shown; `--json` shows all."""
 _STATE_STYLES = {"OK": "green", "ERROR": "bold red", "TIMEOUT": "bold red"}
 _CASE_PARTS = {
     "input": "Input",
@@ -62,7 +64,7 @@ def _value(value: Any) -> list[Line]:
         parts = [value_text(item) for item in value]
     else:
         parts = [value_text(value)]
-    return [found for part in parts for found in block(part, INDENT)]
+    return [found for part in parts for found in block(cut(part, _LONGEST), INDENT)]
 
 
 def _stages(view: CaseView, width: int | None) -> list[Line]:
@@ -130,7 +132,7 @@ def _context(view: CaseView) -> list[Line]:
     for item in view.context["items"]:
         chunk = f"#{item['chunk_id']}" if item.get("chunk_id") else ""
         found.append(line(Cell(f"{item['doc_id']}{chunk}", "bold"), indent=INDENT))
-        found += block(item.get("text") or NOTHING, 2 * INDENT)
+        found += block(cut(item.get("text") or NOTHING, _LONGEST), 2 * INDENT)
     return found
 
 
@@ -157,4 +159,4 @@ def _detail(judgment: JudgmentView) -> list[Line]:
     detail = judgment.detail
     if isinstance(detail, dict) and isinstance(detail.get("traceback"), str):
         return block(detail["traceback"], 2 * INDENT)
-    return block(value_text(detail), 2 * INDENT)
+    return block(cut(value_text(detail), _LONGEST), 2 * INDENT)
