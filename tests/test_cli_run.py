@@ -345,3 +345,10 @@ def test_an_interrupt_keeps_what_has_finished(sample: SampleProject):
     assert 0 < started < 3
     stages = f"Stages: retrieve 3 hit/0 miss; generate {started} hit/{3 - started} miss\n"
     assert stages in again.stdout
+
+
+def test_a_closed_stderr_changes_no_verdict(example):
+    folder, _, _ = example
+    command = f"{sys.executable} -m rag_assets.cli run 2>&-"
+    done = subprocess.run(command, shell=True, cwd=folder, stdout=subprocess.DEVNULL, check=False)
+    assert done.returncode == 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -79,6 +79,9 @@ class Program(click.Group):
         """
         invocation = Invocation(list(sys.argv[1:] if args is None else args))
         extra |= {"prog_name": "rag-assets", "obj": invocation, "standalone_mode": False}
+        # A stream that was closed before we came swallows what is written to it.
+        sys.stdout = sys.stdout or StringIO()
+        sys.stderr = sys.stderr or StringIO()
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):
                 # What the encoding of the terminal lacks is escaped and does not end the command.

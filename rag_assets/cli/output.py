@@ -40,8 +40,6 @@ def show_json(document: Mapping[str, Any], stream: TextIO | None = None) -> None
 
 def note(message: str) -> None:
     """Print something that is not the answer, on stderr."""
-    if sys.stderr is None:  # closed by whoever started us
-        return
     text = printable(message, keep="\n")
     if sys.stderr.isatty():
         from rich.console import Console
