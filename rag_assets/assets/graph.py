@@ -12,8 +12,9 @@ from typing import Any
 import dagster as dg
 
 from rag_assets.assets.execution import SuiteExecution, code_versions, execution_of, forget
-from rag_assets.assets.keys import INDEX, asset_key, check_names, checked_rules
+from rag_assets.assets.keys import INDEX, asset_key, check_names
 from rag_assets.contracts.rules import Rule
+from rag_assets.evaluation.deciding import rules_for
 from rag_assets.evaluation.project import Project
 from rag_assets.evaluation.words import CASE_STAGES, PARENTS, STAGES, Stage
 
@@ -39,7 +40,7 @@ def suite_assets(project: Project, suite: str) -> list[dg.AssetsDefinition | dg.
     gate = asset_key(suite, "gate")
     checks = [
         (dg.AssetCheckSpec(name, asset=gate, description=f"Rule {rule.id} on {rule.metric}."), rule)
-        for name, rule in check_names(checked_rules(project.policy)).items()
+        for name, rule in check_names(rules_for(project.policy, "run")).items()
     ]
     evaluate = _graph(project, suite, {one[0].get_python_identifier(): one for one in checks})
     stages = dg.AssetsDefinition.from_graph(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import dagster as dg
 
-from rag_assets.contracts.policy import Policy
 from rag_assets.contracts.rules import Rule
 
 INDEX = "index"
@@ -22,12 +22,7 @@ def asset_key(suite: str, name: str) -> dg.AssetKey:
     return dg.AssetKey([suite, name])
 
 
-def checked_rules(policy: Policy | None) -> list[Rule]:
-    """The rules that decide on one run: each is an asset check of the gate."""
-    return [rule for rule in policy.rules if rule.decides_on == "run"] if policy else []
-
-
-def check_names(rules: list[Rule]) -> dict[str, Rule]:
+def check_names(rules: Sequence[Rule]) -> dict[str, Rule]:
     """Check name → rule. Names are rule ids in Dagster's alphabet, kept distinct by a number."""
     names: dict[str, Rule] = {}
     for rule in rules:

@@ -20,7 +20,7 @@ from rag_assets.cli.output import show, width
     examples=["rag-assets check", "rag-assets check --policy strict.yaml"],
 )
 @config_option
-@policy_option
+@policy_option("release.yaml beside the config, where it exists")
 @click.pass_obj
 def check(invocation: Invocation, config: Path | None, policy: Path | None) -> int:
     """Check config, dataset, system and policy, and say what the suite can decide.

@@ -12,6 +12,7 @@ from rag_assets.cli.group import (
     config_option,
     json_option,
     option,
+    policy_option,
 )
 from rag_assets.cli.output import note, show, show_json, width
 from rag_assets.evaluation.comparison_view import ComparisonView
@@ -29,13 +30,7 @@ from rag_assets.evaluation.comparison_view import ComparisonView
 @click.argument("candidate", metavar="CANDIDATE")
 @click.argument("baseline", metavar="BASELINE")
 @config_option
-@option(
-    "--policy",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    section="Project",
-    help="The policy file (default: compare.yaml beside the config, or else release.yaml).",
-)
+@policy_option("compare.yaml beside the config, or else release.yaml")
 @option("--slices", is_flag=True, section="Output", help="Show the difference of every slice.")
 @json_option
 @click.pass_obj

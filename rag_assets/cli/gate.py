@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from rag_assets.cli.errors import Invocation
-from rag_assets.cli.group import ExampleCommand, config_option, json_option, option
+from rag_assets.cli.group import ExampleCommand, config_option, json_option, policy_option
 from rag_assets.cli.output import note, show, show_json, width
 from rag_assets.contracts.errors import InputError
 from rag_assets.evaluation.places import POLICY_FILE, reading_records
@@ -27,13 +27,7 @@ from rag_assets.evaluation.views import run_view
 )
 @click.argument("reference", metavar="REF")
 @config_option
-@option(
-    "--policy",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    section="Project",
-    help="The policy file (default: release.yaml beside the config).",
-)
+@policy_option("release.yaml beside the config")
 @json_option
 @click.pass_obj
 def gate(

@@ -106,15 +106,15 @@ def config_option(function: F) -> F:
     )(function)
 
 
-def policy_option(function: F) -> F:
-    """`--policy`, for commands that read a policy."""
+def policy_option(default: str) -> Callable[[F], F]:
+    """`--policy`, for commands that read a policy; `default` says which one without it."""
     return option(
         "--policy",
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
         section="Project",
-        help="The policy file (default: release.yaml beside the config, where it exists).",
-    )(function)
+        help=f"The policy file (default: {default}).",
+    )
 
 
 def json_option(function: F) -> F:

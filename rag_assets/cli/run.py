@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     ],
 )
 @config_option
-@policy_option
+@policy_option("release.yaml beside the config, where it exists")
 @option("--cases", "pattern", metavar="GLOB", section="Cases", help="Only cases whose id matches.")
 @option(
     "--limit",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -14,7 +13,7 @@ from pydantic import Field
 from rag_assets.contracts.canonical import digest
 from rag_assets.contracts.errors import Problem, nearest
 from rag_assets.contracts.rules import Rule, read_rules
-from rag_assets.contracts.text import shown
+from rag_assets.contracts.text import names, shown
 from rag_assets.contracts.validation import FileModel, FormatVersion, Texts, validate
 from rag_assets.contracts.yaml_source import YamlSource, read_yaml
 
@@ -152,7 +151,7 @@ def _check_states(source: YamlSource, problems: list[Problem]) -> None:
 
 def _unmatched_cases(policy: Policy, case_ids: Sequence[str]) -> Iterator[tuple[str, str]]:
     for index, pattern in enumerate(policy.required_cases):
-        if pattern not in case_ids and not any(fnmatchcase(case, pattern) for case in case_ids):
+        if not any(names(pattern, case) for case in case_ids):
             message = (
                 f"{shown(pattern)} matches no case of the dataset.{nearest(pattern, case_ids)}"
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,11 @@ from rag_assets.contracts.errors import Problem
 
 # Characters that the words "got …" show of a value.
 MAX_SHOWN = 60
+
+
+def names(pattern: str, case_id: str) -> bool:
+    """Whether a glob, or an id as it stands, names a case: an id may hold what globs use."""
+    return pattern == case_id or fnmatchcase(case_id, pattern)
 
 
 def read_bytes(path: Path, file: str, problems: list[Problem]) -> bytes | None:

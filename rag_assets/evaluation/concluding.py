@@ -90,13 +90,8 @@ def measure_run(session: Session) -> RunMetrics:
         )
         for evaluator in project.evaluators
     )
-    with session.store.reading() as reader:
-        ids = [case.id for case in session.cases]
-        operational = operational_outcomes(reader, session.run_id, ids, project.config.metrics)
-    session.outcomes.update(operational)
-    whole += tuple(
-        measure_quantile(metric, operational[metric.id], level) for metric in project.config.metrics
-    )
+    if project.config.metrics:
+        whole += _measure_operational(session, level)
     slices = slice_metrics(
         project.config.slices,
         session.cases,
@@ -115,6 +110,15 @@ def measure_run(session: Session) -> RunMetrics:
         session.take_pending(writer)
     session.measured = True
     return RunMetrics(whole, slices, level)
+
+
+def _measure_operational(session: Session, level: float) -> tuple[MetricValue, ...]:
+    metrics = session.project.config.metrics
+    with session.store.reading() as reader:
+        ids = [case.id for case in session.cases]
+        outcomes = operational_outcomes(reader, session.run_id, ids, metrics)
+    session.outcomes.update(outcomes)
+    return tuple(measure_quantile(metric, outcomes[metric.id], level) for metric in metrics)
 
 
 def decide_run(session: Session, metrics: RunMetrics) -> Conclusion:

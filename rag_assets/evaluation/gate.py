@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from rag_assets.contracts.policy import Policy
 from rag_assets.contracts.rules import Rule
+from rag_assets.contracts.text import names
 from rag_assets.evaluation.metrics import MetricValue
 from rag_assets.evaluation.words import Completeness, DecisionState, GateState
 from rag_assets.evaluators import Outcome
@@ -144,7 +144,7 @@ def required_ids(policy: Policy, case_ids: Sequence[str]) -> frozenset[str]:
         case_id
         for case_id in case_ids
         for pattern in policy.required_cases
-        if case_id == pattern or fnmatchcase(case_id, pattern)
+        if names(pattern, case_id)
     )
 
 

@@ -104,8 +104,13 @@ def end_run(
         "counts": {what: dict(counts) for what, counts in session.counts.items()},
         "failures": failure_groups(session),
     }
-    if session.measured or (state != "DECIDED" and session.is_evaluation):
-        columns["completeness"] = completeness_of(session) if state == "DECIDED" else "PARTIAL"
+    if state != "DECIDED":
+        if session.measured or session.is_evaluation:
+            columns["completeness"] = "PARTIAL"
+    elif conclusion is not None:
+        columns["completeness"] = conclusion.completeness
+    elif session.measured:
+        columns["completeness"] = completeness_of(session)
     if conclusion is not None:
         columns["gate"] = conclusion.gate.state if conclusion.gate else None
         columns["exit_code"] = conclusion.exit_code

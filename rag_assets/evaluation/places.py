@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rag_assets.contracts.errors import InputError, Problem, StoreLockedError
 from rag_assets.store import Store
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rag_assets.store.reader import Reader
     from rag_assets.store.writer import Writer
 
+T = TypeVar("T")
 CONFIG_FILE = "rag_assets.yaml"
 POLICY_FILE = "release.yaml"
 COMPARE_POLICY_FILE = "compare.yaml"
@@ -46,12 +47,7 @@ def reading_records(config_path: Path) -> Iterator[Reader]:
         StoreLockedError, StoreVersionError, StoreError: as for `Store.reading`.
         InputError: the config had to be read, and is invalid.
     """
-    with ExitStack() as stack:
-        try:
-            store = Store(_store_path(config_path.parent), lock_timeout_s=0)
-            reader = stack.enter_context(store.reading())
-        except StoreLockedError:
-            reader = stack.enter_context(open_store(load_config(config_path)).reading())
+    with _patiently(config_path, Store.reading) as reader:
         yield reader
 
 
@@ -63,13 +59,21 @@ def writing_records(config_path: Path) -> Iterator[Writer]:
         StoreLockedError, StoreVersionError, StoreError: as for `Store.writing`.
         InputError: the config had to be read, and is invalid.
     """
+    with _patiently(config_path, Store.writing) as writer:
+        yield writer
+
+
+@contextmanager
+def _patiently(
+    config_path: Path, opening: Callable[[Store], AbstractContextManager[T]]
+) -> Iterator[T]:
     with ExitStack() as stack:
         try:
             store = Store(_store_path(config_path.parent), lock_timeout_s=0)
-            writer = stack.enter_context(store.writing())
+            opened = stack.enter_context(opening(store))
         except StoreLockedError:
-            writer = stack.enter_context(open_store(load_config(config_path)).writing())
-        yield writer
+            opened = stack.enter_context(opening(open_store(load_config(config_path))))
+        yield opened
 
 
 def find_config(named: Path | None, start: Path) -> Path:

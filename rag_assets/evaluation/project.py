@@ -15,6 +15,7 @@ from rag_assets.contracts.errors import InputError, Problem
 from rag_assets.contracts.identities import StageKeys
 from rag_assets.contracts.loading import forget_project_modules, load_object
 from rag_assets.contracts.policy import MetricKind, Policy, check_policy, read_policy
+from rag_assets.contracts.text import names
 from rag_assets.evaluation.grouping import group_keys
 from rag_assets.evaluation.matching import Unit
 from rag_assets.evaluation.places import (
@@ -261,10 +262,11 @@ def _warnings(
             "index."
         )
     for evaluator in evaluators:
-        reasons = {evaluator.exclusion(case) for case in dataset.cases}
-        if None not in reasons:
+        # The first case that is not excluded settles it.
+        if all(evaluator.exclusion(case) for case in dataset.cases):
+            reasons = sorted({str(evaluator.exclusion(case)) for case in dataset.cases})
             found.append(
-                f"{evaluator.criterion} excludes every case ({', '.join(map(str, reasons))}): it "
+                f"{evaluator.criterion} excludes every case ({', '.join(reasons)}): it "
                 f"measures nothing. Check the parameters of {evaluator} against the dataset."
             )
     return tuple(found)
@@ -286,12 +288,11 @@ def selection(dataset: Dataset, pattern: str | None, limit: int | None) -> tuple
         InputError: the pattern matches nothing; the nearest ids are listed.
     """
     import difflib
-    from fnmatch import fnmatchcase
 
     if pattern is None and limit is None:
         return None
     ids = [case.id for case in dataset.cases]
-    chosen = [one for one in ids if pattern is None or one == pattern or fnmatchcase(one, pattern)]
+    chosen = [one for one in ids if pattern is None or names(pattern, one)]
     if not chosen:
         near = difflib.get_close_matches(pattern or "", ids, n=3, cutoff=0.3)
         hint = f" Nearest ids: {', '.join(near)}." if near else ""
