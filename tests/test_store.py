@@ -116,6 +116,7 @@ def test_the_first_write_makes_folder_tables_and_version(store: Store, path: Pat
         "run_judgments",
         "runs",
         "schema_migrations",
+        "settled_cases",
         "stage_results",
     ]
     assert versions == [(number,) for number in range(1, len(MIGRATIONS) + 1)]

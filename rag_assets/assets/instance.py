@@ -11,11 +11,12 @@ from dagster._core.instance.ref import InstanceRef
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
+from rag_assets.assets.storage import RagSqliteEventLogStorage
 from rag_assets.contracts.config import Config
 from rag_assets.contracts.errors import StoreError
 from rag_assets.evaluation.places import state_folder
 
-_STORAGE = "RagSqliteEventLogStorage"
+_STORAGE = RagSqliteEventLogStorage.__name__
 _SETTINGS = """\
 # Written by rag-assets when the project was first used; yours to edit.
 telemetry:
@@ -77,7 +78,10 @@ def open_instance(config: Config) -> dg.DagsterInstance:
             "class": _STORAGE,
             "config": {"base_dir": str(home / "history" / "runs")},
         }
-    return dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=overrides))
+    instance = dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=overrides))
+    if isinstance(instance.event_log_storage, RagSqliteEventLogStorage):
+        instance.event_log_storage.keep_connections()
+    return instance
 
 
 _kept: dict[str, sqlite3.Connection] = {}

@@ -18,6 +18,7 @@ from rag_assets.cli.group import (
     option,
     policy_option,
 )
+from rag_assets.cli.importing import importing
 from rag_assets.cli.output import note, show, show_json, width
 from rag_assets.contracts.errors import Problem, RagAssetsError
 
@@ -68,7 +69,7 @@ def run(
     """
     config_path = invocation.locate(config)
     # What the user's code prints is not the answer of this command.
-    with redirect_stdout(sys.stderr):
+    with redirect_stdout(sys.stderr), importing():
         from rag_assets.evaluation.project import load_project, selection
 
         project = load_project(config_path, policy)
@@ -103,7 +104,8 @@ def _execute(
 
     with progress(as_json) as observer, redirect_stdout(sys.stderr):
         # Importing dagster takes a second, and the bars already say that something goes on.
-        from rag_assets.assets.running import run_suite
+        with importing():
+            from rag_assets.assets.running import run_suite
 
         run_id = run_suite(project, cases=cases, use_cache=use_cache, observer=observer)
     with project.store.reading() as reader:

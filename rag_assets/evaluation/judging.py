@@ -16,10 +16,11 @@ from rag_assets.contracts.identities import judgment_key
 from rag_assets.contracts.paths import cited_value
 from rag_assets.evaluation.memo import CHUNK, FLUSH_S, case_stage_row
 from rag_assets.evaluation.session import NOT_EXECUTED, CaseResult, Session
-from rag_assets.evaluation.words import Stage
+from rag_assets.evaluation.settled import settled_base, settled_case
+from rag_assets.evaluation.words import CASE_STAGES, Stage
 from rag_assets.evaluators import Absent, Evaluator, Evidence, Outcome, judge
 from rag_assets.evaluators.base import Part
-from rag_assets.store import CaseStage, Judgment, RunJudgment
+from rag_assets.store import CaseStage, Judgment, RunJudgment, SettledCase
 from rag_assets.store.reader import Reader
 from rag_assets.store.records import Source
 from rag_assets.systems.calls import Failure
@@ -65,7 +66,9 @@ class _Batch:
     """Judgments on their way to the store."""
 
     session: Session
+    base: str
     fresh: list[Judgment] = field(default_factory=list)
+    settled: list[SettledCase] = field(default_factory=list)
     rows: list[RunJudgment] = field(default_factory=list)
     stages: list[CaseStage] = field(default_factory=list)
     since: float = field(default_factory=time.monotonic)
@@ -75,8 +78,12 @@ class _Batch:
         session = self.session
         result = session.results["judgments"][case.id] = _result(session, case, judged)
         self.stages.append(case_stage_row(session, case, "judgments", result))
+        if _is_settled(session, case, judged):
+            facts = session.facts_of(case.id)
+            self.settled.append(settled_case(self.base, session.run_id, case, facts))
+        place = session.places[case.id]
         for criterion, one in judged.items():
-            session.outcomes[criterion].append(one.outcome)
+            session.outcomes[criterion][place] = one.outcome
             self.rows.append(_row(session.run_id, case.id, criterion, one))
             if one.source == "miss" and one.key is not None:
                 self.fresh.append(_memo(one.key, one.outcome))
@@ -88,10 +95,11 @@ class _Batch:
                 writer.put_judgments(self.fresh, replace=not self.session.use_cache)
                 writer.add(self.rows)
                 writer.add(self.stages)
+                writer.put_settled(self.settled)
                 self.session.take_pending(writer)
             self.session.projector.committed("judgments", [row.case_id for row in self.stages])
             self.session.observer.advanced("judgments", len(self.stages))
-        self.fresh, self.rows, self.stages = [], [], []
+        self.fresh, self.settled, self.rows, self.stages = [], [], [], []
         self.since = time.monotonic()
 
 
@@ -103,12 +111,14 @@ def judge_cases(session: Session, *, execute: bool) -> None:
         execute: False only looks up: what is not memoized is then `not_executed`.
     """
     evaluators = session.project.evaluators
-    session.outcomes = {evaluator.criterion: [] for evaluator in evaluators}
+    unjudged = Outcome.missing(NOT_EXECUTED.reason)
+    session.outcomes = {one.criterion: [unjudged] * len(session.cases) for one in evaluators}
     session.results["judgments"] = {}
     session.observer.stage_started("judgments", len(session.cases))
-    batch = _Batch(session)
-    cases = iter(session.cases)
+    batch = _Batch(session, settled_base(session.project))
+    cases = (case for case in session.cases if case.id not in session.settled.runs)
     try:
+        _take_settled(session)
         while chunk_cases := list(islice(cases, CHUNK)):
             chunk = _read(session, chunk_cases, execute)
             for case in chunk_cases:
@@ -127,6 +137,23 @@ def judge_cases(session: Session, *, execute: bool) -> None:
     finally:
         batch.flush()
         session.observer.stage_finished("judgments")
+
+
+def _take_settled(session: Session) -> None:
+    """Conclude the cases about which nothing has changed, all at once."""
+    settled = session.settled
+    if not settled.runs:
+        return
+    digests = settled.stages["judgments"]
+    session.results["judgments"] = {one: CaseResult("hit", *digests[one]) for one in settled.runs}
+    for criterion, outcomes in settled.outcomes.items():
+        listed = session.outcomes[criterion]
+        for case_id, outcome in outcomes.items():
+            listed[session.places[case_id]] = outcome
+    session.count("judgment", "hit", settled.judged)
+    session.record_settled("judgments")
+    session.projector.committed("judgments", list(settled.runs))
+    session.observer.advanced("judgments", len(settled.runs))
 
 
 def _judge(
@@ -293,6 +320,12 @@ def _row(run_id: str, case_id: str, criterion: str, judged: _Judged) -> RunJudgm
         outcome.reason,
         _json(outcome.detail),
     )
+
+
+def _is_settled(session: Session, case: Case, judged: Mapping[str, _Judged]) -> bool:
+    """Whether the case came through all stages, so that nothing of it is left to be tried."""
+    through = all(_digest(session, case.id, stage) is not None for stage in CASE_STAGES)
+    return through and all(one.outcome.status != "missing" for one in judged.values())
 
 
 def _json(detail: Any) -> str | None:

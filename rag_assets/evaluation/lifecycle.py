@@ -49,6 +49,8 @@ def start_run(
             mark_dead_runs(writer)
             going_on = [row for row in writer.reader.running() if row.project == project]
             if not going_on:
+                if not session.use_cache:
+                    writer.forget_settled()
                 writer.add_run(
                     RunRow(
                         id=session.run_id,

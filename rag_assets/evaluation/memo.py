@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from rag_assets.contracts.canonical import canonical_json, digest_text
 from rag_assets.contracts.cases import Case
 from rag_assets.contracts.errors import ContractError, Problem
-from rag_assets.evaluation.session import NOT_EXECUTED, CaseResult, Session
+from rag_assets.evaluation.session import NOT_EXECUTED, CaseResult, Counted, Session
 from rag_assets.evaluation.words import Stage
 from rag_assets.store import CaseStage, StageResult
 from rag_assets.store.reader import Reader
@@ -48,6 +48,8 @@ class Recipe(Protocol):
     asynchronous: bool
     reuses: bool
     """False: executed anew every time; what is memoized then only serves look-ups."""
+    counted: tuple[Counted, ...]
+    """The counts in which a result of the stage appears."""
     has_contract: bool
     """Whether a malformed artifact made in it breaks the contract; otherwise it is an error."""
 
@@ -74,6 +76,7 @@ def run_stage(session: Session, recipe: Recipe, *, execute: bool) -> None:
     session.results[recipe.stage] = stage.results
     session.observer.stage_started(recipe.stage, len(session.cases))
     try:
+        stage.take_settled()
         for result in session.window().run(stage.calls(), asynchronous=recipe.asynchronous):
             if result is not None:
                 stage.finish(result)
@@ -131,9 +134,24 @@ class _StageRun:
         self._leaders: dict[str, str] = {}
         self._followers: dict[str, list[Case]] = {}
 
+    def take_settled(self) -> None:
+        """Conclude the cases about which nothing has changed, all at once."""
+        session, stage = self.session, self.recipe.stage
+        settled = session.settled
+        if not settled.runs:
+            return
+        for case_id in settled.runs:
+            self.results[case_id] = CaseResult("hit", *settled.stages[stage][case_id])
+        session.record_settled(stage)
+        for what in self.recipe.counted:
+            session.count(what, "hit", len(settled.runs))
+        session.projector.committed(stage, list(settled.runs))
+        session.observer.advanced(stage, len(settled.runs))
+
     def calls(self) -> Iterator[Call]:
         """The calls to make, a chunk of cases at a time; hits are concluded on the way."""
-        cases = iter(self.session.cases)
+        settled = self.session.settled.runs
+        cases = (case for case in self.session.cases if case.id not in settled)
         while chunk := list(islice(cases, CHUNK)):
             ready = [case for case in chunk if not self._blocked(case)]
             with self.session.store.reading() as reader:

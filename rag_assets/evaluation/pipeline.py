@@ -27,6 +27,8 @@ def go_through(session: Session, stage: Stage, *, execute: bool) -> None:
     Raises:
         ContractError: the system broke its contract.
     """
+    if not session.results:
+        session.recall_settled()
     for earlier in CASE_STAGES[: CASE_STAGES.index(stage)]:
         if earlier not in session.results:
             _go_through(session, earlier, execute=False)

@@ -15,7 +15,8 @@ from rag_assets.evaluation.grouping import GroupKey, group_keys
 from rag_assets.evaluation.matching import CaseFacts
 from rag_assets.evaluation.owner import HEARTBEAT_S, now
 from rag_assets.evaluation.project import Project
-from rag_assets.evaluation.words import Stage
+from rag_assets.evaluation.settled import Settled, recall_settled
+from rag_assets.evaluation.words import CASE_STAGES, Stage
 from rag_assets.evaluators import Outcome
 from rag_assets.store import Head, StageResult, Store
 from rag_assets.store.reader import Reader
@@ -130,6 +131,7 @@ class Session:
         results: stage → case id → result, for the stages that have been gone through.
         outcomes: criterion → outcome of each case, parallel to `cases`.
         judged: judgment key → outcome, for what was judged in this run.
+        settled: what an earlier run recorded of cases about which nothing has changed.
         facts: case id → what slices ask.
         counts: hits, misses and shared results for the cache lines.
         pending_results, head_changes: to be written with the next transaction.
@@ -148,6 +150,7 @@ class Session:
     results: dict[Stage, dict[str, CaseResult]] = field(default_factory=dict)
     outcomes: dict[str, list[Outcome]] = field(default_factory=dict)
     judged: dict[str, Outcome] = field(default_factory=dict)
+    settled: Settled = field(default_factory=Settled)
     facts: dict[str, CaseFacts] = field(default_factory=dict)
     counts: dict[Counted, Counter[str]] = field(default_factory=dict)
     pending_results: list[StageResult] = field(default_factory=list)
@@ -159,6 +162,7 @@ class Session:
     last_beat: float = field(default_factory=time.monotonic)
     _payloads: dict[str, str] = field(default_factory=dict)
     _payload_bytes: int = 0
+    _settled_stages: set[Stage] = field(default_factory=set)
 
     @cached_property
     def group_keys(self) -> tuple[GroupKey, ...] | None:
@@ -203,9 +207,32 @@ class Session:
         """The facts of a case, to be filled in."""
         return self.facts.setdefault(case_id, CaseFacts())
 
-    def count(self, what: Counted, how: str) -> None:
-        """Count one hit, miss or shared result."""
-        self.counts.setdefault(what, Counter())[how] += 1
+    def recall_settled(self) -> None:
+        """Find out about which cases nothing has changed, unless nothing memoized is read."""
+        if not self.use_cache:
+            return
+        self.settled = recall_settled(self.store, self.project, self.cases)
+        self.facts.update(self.settled.facts)
+        if self.is_evaluation:
+            # It goes through all stages, and each transaction takes as long as that of one case.
+            self.record_settled(*CASE_STAGES)
+
+    def record_settled(self, *stages: Stage) -> None:
+        """Put stages of the settled cases on record, unless they are already."""
+        new = [stage for stage in stages if stage not in self._settled_stages]
+        self._settled_stages.update(new)
+        if not self.settled.runs or not new:
+            return
+        with self.store.writing() as writer:
+            writer.repeat_case_stages(self.run_id, new, self.settled.runs)
+            if "judgments" in new:
+                writer.repeat_judgments(self.run_id, self.settled.runs)
+            self.take_pending(writer)
+
+    def count(self, what: Counted, how: str, number: int = 1) -> None:
+        """Count hits, misses or shared results."""
+        if number:
+            self.counts.setdefault(what, Counter())[how] += number
 
     def keep_payload(self, digest: str, payload: str) -> None:
         """Keep a payload at hand for the next stage, as long as there is room."""
@@ -233,11 +260,12 @@ class Session:
 
     def outcomes_of(self, case_id: str) -> dict[str, Outcome]:
         """Criterion → outcome of one judged case."""
-        place = self._places[case_id]
+        place = self.places[case_id]
         return {criterion: outcomes[place] for criterion, outcomes in self.outcomes.items()}
 
     @cached_property
-    def _places(self) -> dict[str, int]:
+    def places(self) -> Mapping[str, int]:
+        """Case id → its place in the order of the cases."""
         return {case.id: place for place, case in enumerate(self.cases)}
 
     def failures(self) -> list[tuple[Stage, str, Failure]]:

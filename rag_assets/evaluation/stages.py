@@ -15,7 +15,7 @@ from rag_assets.contracts.errors import ArtifactError
 from rag_assets.evaluation.assembly import assemble
 from rag_assets.evaluation.matching import match_relevant
 from rag_assets.evaluation.memo import Batch, Work, case_stage_row
-from rag_assets.evaluation.session import CaseResult, Session
+from rag_assets.evaluation.session import CaseResult, Counted, Session
 from rag_assets.evaluation.words import Stage
 from rag_assets.store import StageResult
 from rag_assets.store.reader import Reader
@@ -26,12 +26,16 @@ def take_cases(session: Session) -> None:
     batch = Batch(session, "cases", "case/v1")
     session.observer.stage_started("cases", len(session.cases))
     results = session.results["cases"] = {}
+    session.record_settled("cases")
     for case in session.cases:
         results[case.id] = CaseResult("hit", case.digest, case.digest)
+        if case.id in session.settled.runs:
+            continue
         batch.artifacts[case.digest] = canonical_json(case_record(case))
         batch.rows.append(case_stage_row(session, case, "cases", results[case.id]))
         batch.flush_if_due()
     batch.flush()
+    session.projector.committed("cases", list(session.settled.runs))
     session.observer.advanced("cases", len(session.cases))
     session.observer.stage_finished("cases")
 
@@ -56,6 +60,7 @@ class RetrievalStage:
     stage: Stage = "retrieval"
     parent: Stage = "cases"
     kind = "retrieval/v1"
+    counted: tuple[Counted, ...] = ("retrieve",)
     reuses = True
     has_contract = True
 
@@ -89,6 +94,7 @@ class AssemblyStage:
     stage: Stage = "assembled_context"
     parent: Stage = "retrieval"
     kind = "context/v1"
+    counted: tuple[Counted, ...] = ()
     asynchronous = False
     reuses = False
     has_contract = True
@@ -152,6 +158,7 @@ class GenerationStage:
     stage: Stage = "generation"
     parent: Stage = "assembled_context"
     kind = "generation/v1"
+    counted: tuple[Counted, ...] = ("generate", "execution")
     reuses = True
     has_contract = False
 

@@ -10,6 +10,7 @@ from rag_assets.store.records import (
     Metric,
     RunJudgment,
     RunRow,
+    SettledCase,
     StageResult,
 )
 
@@ -22,6 +23,7 @@ __all__ = [
     "Metric",
     "RunJudgment",
     "RunRow",
+    "SettledCase",
     "StageResult",
     "Store",
 ]

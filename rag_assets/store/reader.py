@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_assets.store.records import (
@@ -14,6 +14,7 @@ from rag_assets.store.records import (
     Metric,
     RunJudgment,
     RunRow,
+    SettledCase,
     StageCost,
     StageResult,
 )
@@ -52,6 +53,27 @@ class Reader:
         return {
             judgment.key: judgment for judgment in self._among("judgments", "key", keys, Judgment)
         }
+
+    def settled(self, keys: Sequence[str]) -> list[SettledCase]:
+        """The settled cases among the keys, in one query."""
+        return self._among("settled_cases", "key", keys, SettledCase)
+
+    def settled_stages(self, settled: Mapping[str, str]) -> list[tuple[str, str, str, str]]:
+        """(case id, stage, identity, digest) of settled cases.
+
+        Args:
+            settled: case id → run whose records stand for it.
+        """
+        return self._of_settled("run_cases", "case_id, stage, identity, digest", settled)
+
+    def settled_outcomes(self, settled: Mapping[str, str]) -> list[tuple[Any, ...]]:
+        """(case id, criterion, was it judged, status, value, reason, detail) of settled cases.
+
+        Args:
+            settled: as for `settled_stages`.
+        """
+        columns = "case_id, criterion, key IS NOT NULL, status, value, reason, detail"
+        return self._of_settled("run_judgments", columns, settled)
 
     def heads(self, instance: str, assets: Sequence[str]) -> dict[tuple[str, str], Head]:
         """(asset, case) → head, for some assets of a Dagster instance."""
@@ -164,6 +186,13 @@ class Reader:
             sql += " AND case_id = $2"
             values.append(case_id)
         return [kind(*row) for row in self._rows(f"{sql} ORDER BY rowid", values)]
+
+    def _of_settled(self, table: str, columns: str, settled: Mapping[str, str]) -> list[Any]:
+        return self._rows(
+            f"SELECT {columns} FROM {table} c JOIN (SELECT unnest($1::VARCHAR[]) AS case_id, "
+            "unnest($2::VARCHAR[]) AS run_id) w USING (run_id, case_id) ORDER BY c.rowid",
+            [list(settled), list(settled.values())],
+        )
 
     def _among(self, table: str, column: str, keys: Sequence[str], kind: type[T]) -> list[T]:
         rows = self._rows(

@@ -103,6 +103,24 @@ class RunJudgment:
 
 
 @dataclass(frozen=True, slots=True)
+class SettledCase:
+    """A case that came through all case stages of a run: the run's records of it stand for every
+    later run with the same key.
+
+    `labelled`, `position` and `ambiguous` say where its relevant evidence stood, `truncated`
+    whether the token budget cut its context; None where that is not known.
+    """
+
+    key: str
+    run_id: str
+    case_id: str
+    labelled: bool | None
+    position: int | None
+    ambiguous: bool | None
+    truncated: bool | None
+
+
+@dataclass(frozen=True, slots=True)
 class Metric:
     """One metric of one run, over all cases (scope `global`) or one slice value."""
 

@@ -64,6 +64,12 @@ MIGRATIONS: tuple[str, ...] = (
         payload VARCHAR NOT NULL
     );
     """,
+    """
+    CREATE TABLE settled_cases (
+        key VARCHAR NOT NULL, run_id VARCHAR NOT NULL, case_id VARCHAR NOT NULL,
+        labelled BOOLEAN, position INTEGER, ambiguous BOOLEAN, truncated BOOLEAN
+    );
+    """,
 )
 
 

@@ -16,6 +16,7 @@ from rag_assets.store.records import (
     Metric,
     RunJudgment,
     RunRow,
+    SettledCase,
     StageResult,
 )
 
@@ -26,6 +27,11 @@ HeadKey = tuple[str, str, str]
 """Instance, asset and case of a head."""
 
 _ROWS_A_STATEMENT = 1000
+# Case ids are the second value of a statement, and the runs that recorded them the third.
+_SETTLED = (
+    "(SELECT unnest($2::VARCHAR[]) AS case_id, unnest($3::VARCHAR[]) AS run_id, "
+    "generate_subscripts($2::VARCHAR[], 1) AS place)"
+)
 _TABLES: dict[type, str] = {
     RunRow: "runs",
     StageResult: "stage_results",
@@ -35,6 +41,7 @@ _TABLES: dict[type, str] = {
     Metric: "metrics",
     Decision: "decisions",
     Head: "heads",
+    SettledCase: "settled_cases",
 }
 
 
@@ -79,6 +86,42 @@ class Writer:
     ) -> None:
         """Append rows of one run."""
         self._append(rows)
+
+    def put_settled(self, cases: Sequence[SettledCase]) -> None:
+        """Note which records stand for later runs; a key that is known keeps its records."""
+        self._insert_new("settled_cases", "key", *_columns(cases))
+
+    def forget_settled(self) -> None:
+        """No record stands for a later run any more: results are about to be replaced."""
+        self._connection.execute("DELETE FROM settled_cases")
+
+    def repeat_case_stages(
+        self, run_id: str, stages: Sequence[str], settled: Mapping[str, str]
+    ) -> None:
+        """Record stages of settled cases as hits of a run.
+
+        Args:
+            run_id: the run that records.
+            stages: the stages.
+            settled: case id → run whose records stand for it.
+        """
+        self._connection.execute(
+            "INSERT INTO run_cases "
+            "SELECT $1, case_id, stage, identity, digest, 'hit', 0, NULL, NULL, NULL "
+            f"FROM run_cases JOIN {_SETTLED} USING (run_id, case_id) "
+            "WHERE stage IN (SELECT unnest($4::VARCHAR[])) ORDER BY place",
+            [run_id, list(settled), list(settled.values()), list(stages)],
+        )
+
+    def repeat_judgments(self, run_id: str, settled: Mapping[str, str]) -> None:
+        """Record the judgments of settled cases as hits of a run; arguments as above."""
+        self._connection.execute(
+            "INSERT INTO run_judgments SELECT $1, case_id, criterion, key, "
+            "CASE WHEN key IS NULL THEN source ELSE 'hit' END, status, value, reason, detail "
+            f"FROM run_judgments j JOIN {_SETTLED} USING (run_id, case_id) "
+            "ORDER BY place, j.rowid",
+            [run_id, list(settled), list(settled.values())],
+        )
 
     def put_comparison(self, comparison: ComparisonRow) -> None:
         """Store a comparison; an id that is known keeps its first time."""
