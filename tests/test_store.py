@@ -160,7 +160,7 @@ def test_every_row_comes_back_as_it_was_written(store: Store) -> None:
             CASE_STAGE,
             replace(CASE_STAGE, stage="generation", digest=None),
         ]
-        assert reader.run_judgments("run_1", "c2") == [
+        assert reader.run_judgments("run_1", ["c2"]) == [
             replace(RUN_JUDGMENT, case_id="c2", key=None, value=None)
         ]
         assert reader.metrics("run_1") == [METRIC, second]
@@ -301,7 +301,7 @@ def test_rows_keep_their_order_over_many_statements(store: Store) -> None:
         writer.add(rows[2:])
     with store.reading() as reader:
         assert reader.case_stages("run_1") == rows
-        assert reader.case_stages("run_1", "c2000") == [rows[2000]]
+        assert reader.case_stages("run_1", ["c2000"]) == [rows[2000]]
 
 
 # Transactions
