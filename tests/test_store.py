@@ -539,3 +539,14 @@ def test_after_a_kill_only_what_was_committed_is_there(path: Path) -> None:
             assert reader.payloads(lost) == {}
         with store.writing() as writer:
             writer.add_run(run_row("run_1"))
+
+
+def test_a_table_that_cannot_be_written_is_no_fault_of_the_store(
+    store: Store, tmp_path: Path
+) -> None:
+    with store.writing() as writer:
+        writer.add([CASE_STAGE])
+    target = tmp_path / "nowhere" / "table.parquet"
+    with store.reading() as reader, pytest.raises(OSError, match="Cannot open file") as raised:
+        reader.write_parquet("run_cases", "run_1", target)
+    assert raised.value.filename == str(target)

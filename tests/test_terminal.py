@@ -192,7 +192,7 @@ def on_a_terminal(root, arguments) -> str:
 
 
 def _read(terminal: int) -> bytes:
-    """What is there to read; nothing once the other side is closed, which Linux says by an error."""
+    """What there is to read; nothing when the other side is closed, which Linux calls an error."""
     try:
         return os.read(terminal, 65536)
     except OSError:

@@ -18,7 +18,7 @@ from rag_assets.reports.layout import line
     "export",
     cls=ExampleCommand,
     short_help="Write a run or a comparison as plain files.",
-    examples=["rag-assets export latest", "rag-assets export latest --out /tmp/for-review"],
+    examples=["rag-assets export latest", "rag-assets export latest --out for-review"],
 )
 @click.argument("reference", metavar="REF")
 @config_option
