@@ -434,6 +434,7 @@ def test_reading_waits_for_a_process_that_writes(example):
         ["inspect", "latest"],
         ["inspect", "latest", "--failures"],
         ["inspect", "latest", "--case", "refund_review"],
+        ["export", "latest"],
         ["--help"],
     ],
     ids=" ".join,

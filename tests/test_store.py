@@ -161,7 +161,7 @@ def test_every_row_comes_back_as_it_was_written(store: Store) -> None:
             CASE_STAGE,
             replace(CASE_STAGE, stage="generation", digest=None),
         ]
-        assert reader.run_judgments("run_1", "c2") == [
+        assert reader.run_judgments("run_1", ["c2"]) == [
             replace(RUN_JUDGMENT, case_id="c2", key=None, value=None)
         ]
         assert reader.metrics("run_1") == [METRIC, second]
@@ -302,7 +302,7 @@ def test_rows_keep_their_order_over_many_statements(store: Store) -> None:
         writer.add(rows[2:])
     with store.reading() as reader:
         assert reader.case_stages("run_1") == rows
-        assert reader.case_stages("run_1", "c2000") == [rows[2000]]
+        assert reader.case_stages("run_1", ["c2000"]) == [rows[2000]]
 
 
 # Transactions
@@ -540,3 +540,14 @@ def test_after_a_kill_only_what_was_committed_is_there(path: Path) -> None:
             assert reader.payloads(lost) == {}
         with store.writing() as writer:
             writer.add_run(run_row("run_1"))
+
+
+def test_a_table_that_cannot_be_written_is_no_fault_of_the_store(
+    store: Store, tmp_path: Path
+) -> None:
+    with store.writing() as writer:
+        writer.add([CASE_STAGE])
+    target = tmp_path / "nowhere" / "table.parquet"
+    with store.reading() as reader, pytest.raises(OSError, match="Cannot open file") as raised:
+        reader.write_parquet("run_cases", "run_1", target)
+    assert raised.value.filename == str(target)

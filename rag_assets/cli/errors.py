@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,9 @@ def exit_code_of(command: Callable[[], Any], invocation: Invocation) -> int:
     try:
         return command() or 0
     except click.ClickException as error:
-        error.show()
+        told = StringIO()
+        error.show(told)
+        note(told.getvalue().rstrip())
         return _ended(invocation, INPUT_ERROR, [_problem(error.format_message())])
     except (click.Abort, KeyboardInterrupt):
         note("Interrupted.")

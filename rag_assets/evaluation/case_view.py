@@ -118,7 +118,7 @@ def case_view(reader: Reader, view: RunView, case_id: str) -> CaseView:
     Raises:
         InputError: the run has no such case; the nearest ids are listed.
     """
-    rows = {row.stage: row for row in reader.case_stages(view.row.id, case_id)}
+    rows = {row.stage: row for row in reader.case_stages(view.row.id, [case_id])}
     if not rows:
         raise InputError(_no_case(reader, view, case_id))
     results = reader.stage_results([row.identity for row in rows.values() if row.identity])
@@ -137,18 +137,17 @@ def case_view(reader: Reader, view: RunView, case_id: str) -> CaseView:
         run_id=view.row.id,
         case=case,
         stages=tuple(_stage(stage, rows.get(stage), results) for stage in CASE_STAGES),
-        candidates=None if retrieval is None else _candidates(retrieval, context, case, view),
+        candidates=None if retrieval is None else candidates(retrieval, context, case, view),
         context=context,
         has_output="generation" in rows and rows["generation"].digest is not None,
         output=output,
-        citations=_citations(output, view),
-        judgments=tuple(view.judgment(row) for row in reader.run_judgments(view.row.id, case_id)),
+        citations=cited(output, view),
+        judgments=tuple(view.judgment(row) for row in reader.run_judgments(view.row.id, [case_id])),
     )
 
 
 def _no_case(reader: Reader, view: RunView, case_id: str) -> str:
-    ids = list(dict.fromkeys(row.case_id for row in reader.case_stages(view.row.id)))
-    near = difflib.get_close_matches(case_id, ids, n=3, cutoff=0.3)
+    near = difflib.get_close_matches(case_id, reader.case_ids(view.row.id), n=3, cutoff=0.3)
     hint = f" The nearest ids are {', '.join(near)}." if near else ""
     return f'{view.row.id} has no case "{case_id}".{hint}'
 
@@ -158,7 +157,7 @@ def _stage(stage: str, row: CaseStage | None, results: Mapping[str, StageResult]
         return StageView(stage, "NOT_EXECUTED", None, 0, None, None, None, None, ())
     attempts = json.loads(row.attempts) if row.attempts else []
     result = results.get(row.identity) if row.identity else None
-    failure = json.loads(row.failure) if row.failure and row.source == "error" else None
+    failure = _failure(row)
     # What this run executed itself stands in its own row; a hit was executed by an earlier one.
     is_ours = failure is not None or row.source == "miss"
     # Judging is not timed.
@@ -167,7 +166,7 @@ def _stage(stage: str, row: CaseStage | None, results: Mapping[str, StageResult]
     usage = row.usage if is_ours else result.usage if result else None
     return StageView(
         stage=stage,
-        state=_state(row, failure),
+        state=stage_state(row),
         source=row.source,
         attempts=len(attempts) or int(result is not None and row.source == "miss"),
         latency_ms=latency,
@@ -184,18 +183,31 @@ def _executed_in(row: CaseStage, earlier: StageResult | None) -> str | None:
     return row.run_id if earlier is None else earlier.run_id
 
 
-def _state(row: CaseStage, failure: Mapping[str, str] | None) -> str:
+def _failure(row: CaseStage) -> Any:
+    return json.loads(row.failure) if row.failure and row.source == "error" else None
+
+
+def stage_state(row: CaseStage) -> str:
+    """OK, ERROR, TIMEOUT, BLOCKED or NOT_EXECUTED."""
+    failure = _failure(row)
     if failure is not None:
         return "TIMEOUT" if failure["reason"] == "timeout" else "ERROR"
     return {"blocked": "BLOCKED", "none": "NOT_EXECUTED"}.get(row.source, "OK")
 
 
-def _candidates(
+def candidates(
     retrieval: Mapping[str, Any],
     context: Mapping[str, Any] | None,
     case: Mapping[str, Any],
     view: RunView,
 ) -> tuple[CandidateView, ...]:
+    """The candidates of a retrieval, each with its relevance and what became of it.
+
+    Args:
+        retrieval, case: as recorded.
+        context: what was assembled of it; None where nothing was.
+        view: the run.
+    """
     parsed, unit = parse_case(case), view.record["relevance_unit"]
     is_labelled = any(label.grade > 0 for label in parsed.relevant)
     fates = _fates(context)
@@ -228,7 +240,8 @@ def _fates(context: Mapping[str, Any] | None) -> dict[int, tuple[str, int | None
     return kept | dropped
 
 
-def _citations(output: Any, view: RunView) -> Any:
+def cited(output: Any, view: RunView) -> Any:
+    """What stands at the citations path of the system in an output; None where nothing does."""
     path = view.record["system"]["citations_path"]
     if path is None or output is None:
         return None

@@ -10,7 +10,7 @@ from typing import Any
 
 from rag_assets.contracts.canonical import canonical_json
 from rag_assets.evaluation.concluding import Conclusion, completeness_of, failure_groups
-from rag_assets.evaluation.owner import describe, is_alive, now, this_process
+from rag_assets.evaluation.owner import DIED, describe, is_alive, now, this_process
 from rag_assets.evaluation.project import Project
 from rag_assets.evaluation.session import Session
 from rag_assets.evaluation.words import RunState
@@ -134,7 +134,7 @@ def mark_dead_runs(writer: Writer) -> None:
                 state="INTERRUPTED",
                 completeness="PARTIAL" if row.origin == "run" else None,
                 finished_at=now(),
-                error="its process ended before the run did",
+                error=DIED,
             )
 
 

@@ -11,6 +11,9 @@ from pathlib import Path
 HEARTBEAT_S = 90.0
 """Seconds of silence after which a process of another host counts as dead."""
 
+DIED = "its process ended before the run did"
+"""What is said of a run that nobody could end."""
+
 
 def this_process() -> str:
     """A description of the calling process (JSON) that survives the reuse of its pid."""

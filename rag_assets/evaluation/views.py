@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any
 
-from rag_assets.evaluation.owner import is_alive
+from rag_assets.evaluation.owner import DIED, is_alive
 from rag_assets.store import Metric, RunJudgment, RunRow
 from rag_assets.store.reader import Reader
 
@@ -184,6 +184,11 @@ class RunView:
         """Of the command that made the run; None while it goes on."""
         return 130 if self.state == "INTERRUPTED" else self.row.exit_code
 
+    @property
+    def error(self) -> str | None:
+        """What stopped the run, for people; None where nothing did."""
+        return DIED if _is_dead(self.row) else self.row.error
+
     def judgment(self, row: RunJudgment) -> JudgmentView:
         """A stored outcome of this run, with what its kind says about the value."""
         kind = self._kinds[row.criterion]
@@ -219,7 +224,7 @@ class RunView:
             "completeness": self.completeness,
             "gate": row.gate,
             "exit_code": self.exit_code,
-            "error": row.error,
+            "error": self.error,
             "dagster_run_id": row.dagster_run_id,
             "record": dict(self.record),
             "summary": dict(self.summary),
@@ -253,8 +258,8 @@ def state_of(row: RunRow) -> str:
 
 
 def completeness_of(row: RunRow) -> str | None:
-    """COMPLETE or PARTIAL; None while the run goes on."""
-    return "PARTIAL" if _is_dead(row) else row.completeness
+    """COMPLETE or PARTIAL; None while the run goes on, and for single stages or cases."""
+    return "PARTIAL" if _is_dead(row) and row.origin == "run" else row.completeness
 
 
 def _is_dead(row: RunRow) -> bool:

@@ -31,7 +31,7 @@ def run_detail(view: RunView, reference: str, width: int | None) -> list[Line]:
             line(_when(view)),
             line(_what(view)),
         ],
-        block(view.row.error, style="red") if view.row.error else [],
+        block(view.error, style="red") if view.error else [],
         failure_lines(view),
         [*_gate(view), *decision_rows(view.decisions, width, in_full=True)],
         metric_rows(view.metrics, width, in_full=True),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from rag_assets.store.records import (
     CaseStage,
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 T = TypeVar("T")
+RunTable = Literal["run_cases", "run_judgments", "metrics", "decisions"]
+"""The tables that hold what a run came to."""
 
 # A ULID sorts by time, so the id breaks ties of one millisecond.
 _NEWEST_FIRST = "created_at DESC, id DESC"
@@ -42,8 +46,10 @@ class Reader:
 
     def payloads(self, digests: Sequence[str]) -> dict[str, str]:
         """Digest → canonical JSON, for those that are stored."""
+        # Found by digest first, so that the payloads of all others are left unread.
         rows = self._rows(
-            "SELECT digest, payload FROM artifacts WHERE digest IN (SELECT unnest($1::VARCHAR[]))",
+            "SELECT digest, payload FROM artifacts WHERE rowid IN (SELECT rowid FROM artifacts "
+            "WHERE digest IN (SELECT unnest($1::VARCHAR[])))",
             [list(digests)],
         )
         return dict(rows)
@@ -115,9 +121,21 @@ class Reader:
         rows = self._rows("SELECT * FROM runs WHERE id = $1", [run_id])
         return RunRow(*rows[0]) if rows else None
 
-    def case_stages(self, run_id: str, case_id: str | None = None) -> list[CaseStage]:
-        """What the stages came to, of all cases of a run or of one."""
-        return self._of_run("run_cases", CaseStage, run_id, case_id)
+    def case_ids(self, run_id: str) -> list[str]:
+        """The cases that a run has anything on record of, in the order of the run."""
+        found: dict[str, None] = {}
+        for table in ("run_cases", "run_judgments"):
+            rows = self._rows(
+                f"SELECT case_id FROM {table} WHERE run_id = $1 "
+                "GROUP BY case_id ORDER BY min(rowid)",
+                [run_id],
+            )
+            found |= dict.fromkeys(row[0] for row in rows)
+        return list(found)
+
+    def case_stages(self, run_id: str, case_ids: Sequence[str] | None = None) -> list[CaseStage]:
+        """What the stages came to, of all cases of a run or of some."""
+        return self._of_run("run_cases", CaseStage, run_id, case_ids)
 
     def stage_digests(self, run_id: str, stage: str) -> dict[str, str]:
         """Case id → digest of what one stage of a run produced, in the order of the run."""
@@ -143,9 +161,11 @@ class Reader:
         )
         return [StageCost(*row) for row in rows]
 
-    def run_judgments(self, run_id: str, case_id: str | None = None) -> list[RunJudgment]:
-        """The outcomes of a run, of all cases or of one."""
-        return self._of_run("run_judgments", RunJudgment, run_id, case_id)
+    def run_judgments(
+        self, run_id: str, case_ids: Sequence[str] | None = None
+    ) -> list[RunJudgment]:
+        """The outcomes of a run, of all cases or of some."""
+        return self._of_run("run_judgments", RunJudgment, run_id, case_ids)
 
     def metrics(self, run_id: str) -> list[Metric]:
         """The metrics of a run, in the order in which they were recorded."""
@@ -173,18 +193,34 @@ class Reader:
         )
         return [ComparisonRow(*row) for row in rows]
 
+    def write_parquet(self, table: RunTable, run_id: str, path: Path) -> None:
+        """Write the rows of one run as a Parquet file, in the order in which they were recorded.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        if self._connection is None:
+            return
+        import duckdb
+
+        sql = f"SELECT * FROM {table} WHERE run_id = $1 ORDER BY rowid"
+        try:
+            self._connection.execute(f"COPY ({sql}) TO $2 (FORMAT parquet)", [run_id, str(path)])
+        except duckdb.IOException as error:
+            raise OSError(errno.EIO, str(error).splitlines()[0], str(path)) from error
+
     def _has(self, table: str) -> bool:
         """Whether the store, which an older version may have written, has a table."""
         return bool(self._rows("SELECT 1 FROM duckdb_tables() WHERE table_name = $1", [table]))
 
     def _of_run(
-        self, table: str, kind: type[T], run_id: str, case_id: str | None = None
+        self, table: RunTable, kind: type[T], run_id: str, case_ids: Sequence[str] | None = None
     ) -> list[T]:
         sql = f"SELECT * FROM {table} WHERE run_id = $1"
         values: list[Any] = [run_id]
-        if case_id is not None:
-            sql += " AND case_id = $2"
-            values.append(case_id)
+        if case_ids is not None:
+            sql += " AND case_id IN (SELECT unnest($2::VARCHAR[]))"
+            values.append(list(case_ids))
         return [kind(*row) for row in self._rows(f"{sql} ORDER BY rowid", values)]
 
     def _of_settled(self, table: str, columns: str, settled: Mapping[str, str]) -> list[Any]:

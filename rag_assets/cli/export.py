@@ -1,0 +1,45 @@
+"""`rag-assets export`: a run or a comparison as plain files, for other programs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from rag_assets.cli.errors import Invocation
+from rag_assets.cli.group import ExampleCommand, config_option, option
+from rag_assets.cli.output import show
+from rag_assets.evaluation.wording import counted
+from rag_assets.reports.layout import line
+
+
+@click.command(
+    "export",
+    cls=ExampleCommand,
+    short_help="Write a run or a comparison as plain files.",
+    examples=["rag-assets export latest", "rag-assets export latest --out for-review"],
+)
+@click.argument("reference", metavar="REF")
+@config_option
+@option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    section="Output",
+    help="The folder to write (default: bundles/ID beside the config).",
+)
+@click.pass_obj
+def export(invocation: Invocation, reference: str, config: Path | None, out: Path | None) -> int:
+    """Write a bundle: everything on record of a run or a comparison, as JSON and Parquet.
+
+    REF is a run or a comparison, named as for inspect. Only records are read. The same run makes
+    the same bytes. An earlier bundle of the same run or comparison is replaced; any other folder
+    that is not empty is refused.
+    """
+    from rag_assets.evaluation.exporting import export as write_bundle
+
+    made = write_bundle(invocation.locate(config), reference, out)
+    place = os.path.relpath(made.path) if made.path.is_relative_to(Path.cwd()) else made.path
+    show([line(f"{place} holds {counted(made.lines, made.unit)} of {made.subject}.")])
+    return 0

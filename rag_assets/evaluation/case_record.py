@@ -1,0 +1,106 @@
+"""All rows of one case in one run as one JSON object: a line of an exported bundle.
+
+A case may have several rows of a stage or a criterion, so everything is a list in the order of
+recording, and nothing is looked up in another run: what was recorded once reads the same forever.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from itertools import zip_longest
+from typing import Any
+
+from rag_assets.evaluation.case_view import candidates, cited, stage_state
+from rag_assets.evaluation.views import RunView
+from rag_assets.store import CaseStage, RunJudgment
+
+_JSON = ("failure", "attempts", "usage")
+
+
+def case_record(
+    case_id: str,
+    stages: Sequence[CaseStage],
+    judgments: Sequence[RunJudgment],
+    payloads: Mapping[str, str],
+    view: RunView,
+) -> dict[str, Any]:
+    """Everything that a run recorded of a case.
+
+    Args:
+        case_id: the case.
+        stages, judgments: its rows, in the order of recording.
+        payloads: digest → canonical JSON, of all that its stages produced.
+        view: the run.
+
+    Returns:
+        `case` as in the dataset (None where the run did not come to it); `executions` with state
+        and digest; `artifacts` by digest, as recorded; `judgments`; and two views of the artifacts:
+        `retrieval` and `citations`, with the digest of what each is a view of.
+    """
+    digests = {row.digest for row in stages if row.digest in payloads and row.stage != "cases"}
+    artifacts = {digest: json.loads(payloads[digest]) for digest in sorted(filter(None, digests))}
+    known = [row.digest for row in stages if row.stage == "cases" and row.digest in payloads]
+    case = json.loads(payloads[str(known[0])]) if known else None
+    return {
+        "id": case_id,
+        "case": case,
+        "executions": [execution_record(row) for row in stages],
+        "artifacts": artifacts,
+        "judgments": [judgment_record(row, view) for row in judgments],
+        "retrieval": list(_retrieval(stages, artifacts, case, view)) if case else [],
+        "citations": list(_citations(stages, artifacts, view)),
+    }
+
+
+def execution_record(row: CaseStage) -> dict[str, Any]:
+    """What a stage came to, as JSON."""
+    found = _without_place(asdict(row))
+    opened = {key: json.loads(found[key]) for key in _JSON if found[key] is not None}
+    return {**found, **opened, "state": stage_state(row)}
+
+
+def judgment_record(row: RunJudgment, view: RunView) -> dict[str, Any]:
+    """An outcome, as JSON; the value of a verdict is true or false."""
+    return _without_place({**asdict(row), **view.judgment(row).as_json()})
+
+
+def _without_place(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands on every line of the run, or of the case, is said once."""
+    return {key: value for key, value in fields.items() if key not in ("run_id", "case_id", "case")}
+
+
+def _retrieval(
+    stages: Sequence[CaseStage],
+    artifacts: Mapping[str, Any],
+    case: Mapping[str, Any],
+    view: RunView,
+) -> Iterator[dict[str, Any]]:
+    """Each retrieval with the relevance of its candidates, and which of them the model saw."""
+    contexts = _of_stage(stages, "assembled_context")
+    for row, context in zip_longest(_of_stage(stages, "retrieval"), contexts):
+        retrieval, assembled = (
+            artifacts.get(one.digest or "") if one else None for one in (row, context)
+        )
+        if row is None or retrieval is None:
+            continue
+        found = [asdict(one) for one in candidates(retrieval, assembled, case, view)]
+        for one in found:
+            # The text stands in the artifact.
+            del one["text"]
+        yield {"digest": row.digest, "candidates": found}
+
+
+def _citations(
+    stages: Sequence[CaseStage], artifacts: Mapping[str, Any], view: RunView
+) -> Iterator[dict[str, Any]]:
+    """What each output cites, where it cites anything."""
+    for row in _of_stage(stages, "generation"):
+        value = cited(artifacts.get(row.digest or ""), view)
+        if value is not None:
+            yield {"digest": row.digest, "value": value}
+
+
+def _of_stage(stages: Sequence[CaseStage], stage: str) -> list[CaseStage]:
+    return [row for row in stages if row.stage == stage]

@@ -1,0 +1,218 @@
+"""From a reference to a bundle: what is on record of a run or a comparison, as plain files.
+
+Cases are read and written a batch at a time, and the store is closed between two batches: memory
+grows with the batch, and a long export keeps no other process from writing. What a run recorded
+does not change once it has ended, so the batches fit together. A bundle holds no time of day: the
+same run makes the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from rag_assets.contracts.errors import InputError
+from rag_assets.evaluation.bundle import new_bundle, write_json, write_lines, write_manifest
+from rag_assets.evaluation.case_record import case_record, judgment_record
+from rag_assets.evaluation.comparison_view import ComparisonView, comparison_view
+from rag_assets.evaluation.pairing import pair_cases
+from rag_assets.evaluation.places import reading_records
+from rag_assets.evaluation.references import find_comparison, find_run, is_comparison
+from rag_assets.evaluation.views import RunView, run_view
+from rag_assets.store import CaseStage, RunJudgment
+from rag_assets.store.reader import Reader, RunTable
+
+FOLDER = "bundles"
+_BATCH = 200
+_TABLES: Final[dict[str, RunTable]] = {
+    "executions": "run_cases",
+    "judgments": "run_judgments",
+    "metrics": "metrics",
+    "decisions": "decisions",
+}
+
+Opening = Callable[[], AbstractContextManager[Reader]]
+Row = TypeVar("Row", CaseStage, RunJudgment)
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A bundle that was just written.
+
+    Attributes:
+        path: the folder.
+        subject: the id of the run or of the comparison.
+        unit: what a line of it is about: `case` or `pair`.
+        lines: number of lines.
+    """
+
+    path: Path
+    subject: str
+    unit: str
+    lines: int
+
+
+def export(config_path: Path, reference: str, out: Path | None) -> Exported:
+    """Write the bundle of a run or of a comparison.
+
+    Args:
+        config_path: the project's config file.
+        reference: names the run or the comparison.
+        out: the folder to write; None for `bundles/ID` beside the config, where `:` in the id
+            becomes `-`. It may hold an earlier bundle of the same id, which is replaced.
+
+    Raises:
+        InputError: the reference names nothing, the run is going on, or the folder holds something
+            else or cannot be written.
+    """
+    opening = partial(reading_records, config_path)
+    found: RunView | ComparisonView
+    with opening() as reader:
+        if is_comparison(reference):
+            found = _ended_before(comparison_view(find_comparison(reader, reference)))
+        else:
+            found = _ended(run_view(reader, find_run(reader, reference)))
+    subject = found.row.id if isinstance(found, RunView) else found.id
+    target = out or config_path.parent / FOLDER / subject.replace(":", "-")
+    with new_bundle(target.resolve(), subject) as folder:
+        if isinstance(found, RunView):
+            unit, facts = "case", _write_run(opening, found, folder)
+        else:
+            unit, facts = "pair", _write_comparison(opening, found, folder)
+        write_manifest(folder, subject, facts)
+    return Exported(target, subject, unit, facts["counts"][f"{unit}s"])
+
+
+def _ended(view: RunView) -> RunView:
+    if view.state == "RUNNING":
+        raise InputError(f"{view.row.id} is still going on. Export it when it has ended.")
+    return view
+
+
+def _ended_before(view: ComparisonView) -> ComparisonView:
+    for side in (view.record["candidate"], view.record["baseline"]):
+        if side["state"] == "RUNNING":
+            raise InputError(
+                f"{side['run']} was still going on when it was compared, so its records are not "
+                "those of the comparison. Compare the runs again, and export that comparison."
+            )
+    return view
+
+
+def _write_run(opening: Opening, view: RunView, folder: Path) -> dict[str, Any]:
+    """Write all files of a run but the manifest, and return what the manifest says of them."""
+    counts = _Counts()
+    write_lines(folder / "cases.jsonl", counts.counted(_cases(opening, view)))
+    metrics, slices = ([one.as_json() for one in found] for found in (view.metrics, view.slices))
+    write_json(folder / "metrics.json", {"metrics": metrics, "slices": slices})
+    decisions = [one.as_json() for one in view.decisions]
+    write_json(folder / "decisions.json", {"gate": view.row.gate, "decisions": decisions})
+    tables = folder / "tables"
+    tables.mkdir()
+    with opening() as reader:
+        for name, table in _TABLES.items():
+            reader.write_parquet(table, view.row.id, tables / f"{name}.parquet")
+    return {
+        "kind": "run",
+        "project": view.row.project,
+        "origin": view.row.origin,
+        "parent": view.row.parent,
+        "state": view.state,
+        "completeness": view.completeness,
+        "gate": view.row.gate,
+        "exit_code": view.exit_code,
+        "error": view.error,
+        "counts": counts.as_json(),
+        "record": dict(view.record),
+        "summary": dict(view.summary),
+    }
+
+
+class _Counts:
+    """Counts what passes by on its way into a file."""
+
+    def __init__(self) -> None:
+        self._cases = 0
+        self._executions: Counter[str] = Counter()
+        self._judgments: Counter[str] = Counter()
+
+    def counted(self, records: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        for record in records:
+            self._cases += 1
+            self._executions.update(one["state"] for one in record["executions"])
+            self._judgments.update(one["status"] for one in record["judgments"])
+            yield record
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "cases": self._cases,
+            "executions": dict(sorted(self._executions.items())),
+            "judgments": dict(sorted(self._judgments.items())),
+        }
+
+
+def _cases(opening: Opening, view: RunView) -> Iterator[dict[str, Any]]:
+    with opening() as reader:
+        ids = reader.case_ids(view.row.id)
+    for batch in _batches(ids):
+        with opening() as reader:
+            rows = reader.case_stages(view.row.id, batch)
+            stages = _by_case(rows)
+            judgments = _by_case(reader.run_judgments(view.row.id, batch))
+            payloads = reader.payloads([row.digest for row in rows if row.digest])
+        for case_id in batch:
+            yield case_record(case_id, stages[case_id], judgments[case_id], payloads, view)
+
+
+def _write_comparison(opening: Opening, view: ComparisonView, folder: Path) -> dict[str, Any]:
+    """Write all files of a comparison but the manifest; the record as it makes up the id."""
+    runs = {side: view.record[side]["run"] for side in ("candidate", "baseline")}
+    with opening() as reader:
+        paired = pair_cases(reader, runs["candidate"], runs["baseline"]).paired
+        rows = {side: reader.run(run_id) for side, run_id in runs.items()}
+        views = {side: run_view(reader, row) for side, row in rows.items() if row is not None}
+    write_lines(folder / "pairs.jsonl", _pairs(opening, views, paired))
+    write_json(folder / "comparison.json", view.record)
+    return {
+        "kind": "comparison",
+        **runs,
+        "gate": view.gate,
+        "exit_code": view.exit_code,
+        "counts": {"pairs": len(paired)},
+    }
+
+
+def _pairs(
+    opening: Opening, views: Mapping[str, RunView], paired: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    """The outcomes of both runs for each paired case."""
+    for batch in _batches(paired):
+        with opening() as reader:
+            found = {
+                side: _by_case(reader.run_judgments(view.row.id, batch))
+                for side, view in views.items()
+            }
+        for case_id in batch:
+            yield {
+                "id": case_id,
+                **{
+                    side: [judgment_record(row, view) for row in found[side][case_id]]
+                    for side, view in views.items()
+                },
+            }
+
+
+def _batches(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (ids[start : start + _BATCH] for start in range(0, len(ids), _BATCH))
+
+
+def _by_case(rows: Sequence[Row]) -> defaultdict[str, list[Row]]:
+    found: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row.case_id].append(row)
+    return found
