@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 
 from rag_assets.assets.events import instance_id, last_record, write_events
-from rag_assets.assets.keys import INDEX, asset_key
+from rag_assets.assets.keys import INDEX, Suite
 from rag_assets.assets.metadata import case_metadata, short_metadata
 from rag_assets.assets.serialization import AssetEvent
 from rag_assets.assets.storage import plans_by_itself
@@ -32,7 +32,7 @@ class Projection:
     Args:
         session: the run.
         instance: where events go; heads are kept for each instance.
-        suite: the suite's name.
+        suite: its names in Dagster.
         code_versions: stage → code version of its asset.
         from_ui: Dagster asked for certain partitions or assets: each of them gets an event,
             changed or not, and is shown in progress while it is executed.
@@ -42,7 +42,7 @@ class Projection:
         self,
         session: Session,
         instance: dg.DagsterInstance,
-        suite: str,
+        suite: Suite,
         code_versions: Mapping[Stage, str],
         *,
         from_ui: bool,
@@ -55,7 +55,7 @@ class Projection:
         self._plans = plans_by_itself(instance)
         self._is_small = len(session.cases) <= session.project.config.dagster.rich_metadata_cases
         stages = (*PARENTS, INDEX)
-        self._names = {one: asset_key(suite, one).to_user_string() for one in stages}
+        self._names = {one: suite.key(one).to_user_string() for one in stages}
         self._cases = {case.id: case for case in session.cases}
         self._stage: Stage | None = None
         self._pointer = ""
@@ -93,7 +93,7 @@ class Projection:
             version = _short(result.digest)
             due += [(case_id, tags) for tags in self._due(stage, case_id, version, inputs)]
         self._plan(stage, failed)
-        key = asset_key(self._suite, stage)
+        key = self._suite.key(stage)
         metadata = self._metadata(stage, [case_id for case_id, _ in due])
         events = [AssetEvent(key, case_id, tags, metadata[case_id]) for case_id, tags in due]
         write_events(self._context, events, in_run_log=self._is_small)
@@ -114,7 +114,7 @@ class Projection:
             inputs: parent stage → digest of what was read of it.
             metadata: what the UI shows.
         """
-        key = asset_key(self._suite, stage)
+        key = self._suite.key(stage)
         due = self._due(stage, UNPARTITIONED, data_version, inputs)
         write_events(self._context, [AssetEvent(key, None, tags, metadata) for tags in due])
         self._take_heads()
@@ -124,7 +124,7 @@ class Projection:
         new = [case_id for case_id in case_ids if case_id not in self._planned]
         self._planned.update(new)
         if self._plans:
-            key = asset_key(self._suite, stage)
+            key = self._suite.key(stage)
             events = [AssetEvent(key, case_id, planned=True) for case_id in new]
             write_events(self._context, events, in_run_log=False)
 
@@ -135,7 +135,7 @@ class Projection:
         head = self._heads.get((name, UNPARTITIONED))
         if version is None or (head is not None and head.data_version == version):
             return
-        key = asset_key(self._suite, INDEX)
+        key = self._suite.key(INDEX)
         self._context.log_event(dg.AssetObservation(key, tags={_DATA_VERSION: version}))
         self._new_heads.append(Head(self._instance_id, name, UNPARTITIONED, version, version))
         self._take_heads()
