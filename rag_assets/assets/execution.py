@@ -15,7 +15,7 @@ from rag_assets.assets.metadata import gate_metadata, metrics_metadata
 from rag_assets.assets.projection import Projection
 from rag_assets.contracts.canonical import digest
 from rag_assets.contracts.cases import Case
-from rag_assets.contracts.errors import ContractError
+from rag_assets.contracts.errors import ContractError, StoreLockedError
 from rag_assets.contracts.loading import activate
 from rag_assets.evaluation.concluding import (
     Conclusion,
@@ -83,6 +83,7 @@ class SuiteExecution:
             dagster.Failure: the system broke its contract, or (after the last selected stage)
                 cases have no result.
             DagsterExecutionInterruptedError: the run was interrupted; what finished is committed.
+            StoreLockedError: another process held the store for too long.
         """
         try:
             with finishing_calls(self.session):
@@ -99,6 +100,9 @@ class SuiteExecution:
         except (KeyboardInterrupt, DagsterExecutionInterruptedError):
             end_run(self.session, "INTERRUPTED", error="interrupted by a signal")
             raise DagsterExecutionInterruptedError from None
+        except StoreLockedError:
+            # There is nowhere to record the end: it is seen when this process has gone.
+            raise
         except Exception as error:
             error_text = f"internal error: {error!r}"
             end_run(self.session, "STOPPED", error=error_text, exit_code=4)
