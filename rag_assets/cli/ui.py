@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -22,8 +23,6 @@ from rag_assets.evaluation.places import load_config, state_folder
 from rag_assets.reports.layout import line
 
 if TYPE_CHECKING:
-    from dagster import DagsterInstance
-
     from rag_assets.contracts.config import Config
 
 # Switched-on schedules and sensors are remembered under the name of their code location.
@@ -71,7 +70,7 @@ def ui(invocation: Invocation, config: Path | None, host: str, port: int | None)
     environment = {"DAGSTER_HOME": str(home), "RAG_ASSETS_PROJECT": str(config_path)}
     try:
         with (
-            _instance(settings) as instance,
+            _instance(settings) as end_abandoned_runs,
             _only_one(home / "ui.lock", webserver.url),
             TemporaryDirectory(prefix="rag-assets-") as folder,
             Servers(environment, home / "ui.log") as servers,
@@ -80,7 +79,7 @@ def ui(invocation: Invocation, config: Path | None, host: str, port: int | None)
                 _start(servers, Path(folder), webserver)
                 show([line(f"The Dagster UI of {settings.project}: {webserver.url}")])
                 note(f"Ctrl-C ends it. What Dagster logs: {home / 'ui.log'}")
-                _serve(servers, webserver, watch, instance)
+                _serve(servers, webserver, watch, end_abandoned_runs)
             except KeyboardInterrupt:
                 note("Ending. Runs record what they have finished; Ctrl-C again does not wait.")
                 raise
@@ -90,12 +89,10 @@ def ui(invocation: Invocation, config: Path | None, host: str, port: int | None)
 
 
 def _serve(
-    servers: Servers, webserver: Webserver, watch: Watch, instance: DagsterInstance
+    servers: Servers, webserver: Webserver, watch: Watch, end_abandoned_runs: Callable[[], None]
 ) -> NoReturn:
-    from rag_assets.assets.abandoned import end_abandoned_runs
-
     def look() -> list[str]:
-        end_abandoned_runs(instance)
+        end_abandoned_runs()
         return watch.changes()
 
     problem = webserver.load_error()
@@ -141,16 +138,17 @@ def _start(servers: Servers, folder: Path, webserver: Webserver) -> None:
 
 
 @contextmanager
-def _instance(settings: Config) -> Iterator[DagsterInstance]:
-    """The project's instance, with its databases in place.
+def _instance(settings: Config) -> Iterator[Callable[[], None]]:
+    """The project's instance, with its databases in place; yields what ends its abandoned runs.
 
-    Servers that start at the same time would make them together, and break them.
+    Servers that start at the same time would make the databases together, and break them.
     """
+    from rag_assets.assets.abandoned import end_abandoned_runs
     from rag_assets.assets.instance import open_instance, release_sqlite
 
     with open_instance(settings) as instance:
         try:
-            yield instance
+            yield partial(end_abandoned_runs, instance)
         finally:
             release_sqlite()
 
