@@ -124,6 +124,8 @@ def judge_cases(session: Session, *, execute: bool) -> None:
                         for one in evaluators
                     },
                 )
+                # Parsed evidence is large, and nobody looks at it again.
+                chunk.evidence.pop(case.id, None)
                 if time.monotonic() - batch.since >= FLUSH_S:
                     batch.flush()
             batch.flush()

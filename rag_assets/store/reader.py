@@ -41,8 +41,10 @@ class Reader:
 
     def payloads(self, digests: Sequence[str]) -> dict[str, str]:
         """Digest → canonical JSON, for those that are stored."""
+        # By row: otherwise the payloads of the whole table are read, to be compared by digest.
         rows = self._rows(
-            "SELECT digest, payload FROM artifacts WHERE digest IN (SELECT unnest($1::VARCHAR[]))",
+            "SELECT digest, payload FROM artifacts WHERE rowid IN (SELECT rowid FROM artifacts "
+            "WHERE digest IN (SELECT unnest($1::VARCHAR[])))",
             [list(digests)],
         )
         return dict(rows)
