@@ -64,6 +64,7 @@ CONFIG = {
         "line"
     ),
     "dagster.cron": "when the nightly schedule runs",
+    "dagster.owners": "who the assets belong to: e-mail addresses, and teams as `team:NAME`",
     "dagster.log_level": "the least severe messages of Dagster that are kept",
     "store.lock_timeout_s": "seconds to wait while another process holds the store",
 }

@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +29,14 @@ query($stages: [AssetKeyInput!], $whole: [AssetKeyInput!], $cases: [String!]) {
 """
 
 
-def stale(sample: SampleProject, cases: list[str]) -> dict[str, Any]:
+def stale(
+    sample: SampleProject, cases: Sequence[str], prefix: Sequence[str] = ()
+) -> dict[str, Any]:
     """Case stage → its cases that are not fresh; metrics and gate → their status."""
     found: dict[str, Any] = {}
     whole = ("metrics", "gate")
-    data = ask(sample, STALE, stages=_keys(CASE_STAGES), whole=_keys(whole), cases=cases)
+    keys = {"stages": _keys(CASE_STAGES, prefix), "whole": _keys(whole, prefix)}
+    data = ask(sample, STALE, prefix=prefix, **keys, cases=list(cases))
     for node in data["byCase"]:
         pairs = zip(cases, node["staleStatusByPartition"], strict=True)
         stage = node["assetKey"]["path"][-1]
@@ -42,23 +46,24 @@ def stale(sample: SampleProject, cases: list[str]) -> dict[str, Any]:
     return found
 
 
-def ask(sample: SampleProject, query: str, **variables: Any) -> Any:
-    """The data of a query about the project."""
+def ask(sample: SampleProject, query: str, *, prefix: Sequence[str] = (), **variables: Any) -> Any:
+    """The data of a query about the project, whose asset keys begin with a prefix."""
     done = subprocess.run(
         [sys.executable, str(HERE / "locations.py"), str(sample.root)],
         input=json.dumps([query, variables]),
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | {"RAG_ASSETS_PROJECT": str(sample.root)},
+        env=os.environ
+        | {"RAG_ASSETS_PROJECT": str(sample.root), "KEY_PREFIX": json.dumps(list(prefix))},
     )
     assert done.returncode == 0, done.stderr
     (answer,) = [line for line in done.stdout.splitlines() if line.startswith(MARK)]
     return json.loads(answer.removeprefix(MARK))
 
 
-def _keys(stages: tuple[str, ...]) -> list[dict[str, list[str]]]:
-    return [{"path": ["sample", stage]} for stage in stages]
+def _keys(stages: Sequence[str], prefix: Sequence[str]) -> list[dict[str, list[str]]]:
+    return [{"path": [*prefix, "sample", stage]} for stage in stages]
 
 
 def _answer(root: Path, query: str, variables: dict[str, Any]) -> Any:

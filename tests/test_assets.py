@@ -17,7 +17,6 @@ from rag_assets.assets import projection
 from rag_assets.assets.definitions import project_definitions
 from rag_assets.assets.events import write_events
 from rag_assets.assets.instance import open_instance, release_sqlite
-from rag_assets.assets.keys import suite_name
 from rag_assets.contracts.errors import InputError
 from rag_assets.evaluation.project import load_project
 from rag_assets.evaluation.words import CASE_STAGES, STAGES
@@ -386,7 +385,3 @@ def test_two_projects_in_one_code_location(tmp_path: Path) -> None:
     assert groups == {"the_one_", "the_two_"}
     with pytest.raises(InputError, match='both named "the_one_"'):
         rag_assets.build_definitions(tmp_path / "one", tmp_path / "one")
-
-
-def test_suite_names() -> None:
-    assert suite_name("support bot/v2 é") == "support_bot_v2__"

@@ -27,7 +27,7 @@ def test_a_component_is_a_suite(project: str) -> None:
             defs_path="quality",
             defs_yaml_contents={
                 "type": "rag_assets.RagEvaluation",
-                "attributes": {"project": project},
+                "attributes": {"project": project, "key_prefix": ["quality"]},
             },
         )
         (folder / "evaluation").mkdir()
@@ -36,7 +36,7 @@ def test_a_component_is_a_suite(project: str) -> None:
             assert isinstance(component, rag_assets.RagEvaluation)
             assert component.project == project
             keys = {key.to_user_string() for key in definitions.resolve_all_asset_keys()}
-            assert {"sample/generation", "sample/gate", "sample/index"} < keys
+            assert {f"quality/sample/{name}" for name in ("generation", "gate", "index")} < keys
             repository = definitions.get_repository_def()
             assert repository.get_schedule_def("sample_nightly").cron_schedule == "0 2 * * *"
             assert repository.get_sensor_def("sample_index_version").job_name == "sample_evaluation"

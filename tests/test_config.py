@@ -63,7 +63,7 @@ min_slice_support: 4
 concurrency: {system: 32}
 seed: -3
 run: {fail_on_case_errors: false}
-dagster: {rich_metadata_cases: 0, cron: "0 5 * * 1", log_level: DEBUG}
+dagster: {rich_metadata_cases: 0, cron: "0 5 * * 1", log_level: DEBUG, owners: ["team:search"]}
 store: {lock_timeout_s: 2}
 """
 
@@ -122,6 +122,7 @@ def test_the_minimal_config_has_the_documented_defaults(tmp_path: Path) -> None:
     assert config.run.fail_on_case_errors is True
     assert config.dagster.rich_metadata_cases == 1000
     assert config.dagster.cron == "0 2 * * *"
+    assert config.dagster.owners == ()
     assert config.dagster.log_level == "INFO"
     assert config.store.lock_timeout_s == 60.0
 
@@ -151,6 +152,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert config.run.fail_on_case_errors is False
     assert config.dagster.rich_metadata_cases == 0
     assert config.dagster.cron == "0 5 * * 1"
+    assert config.dagster.owners == ("team:search",)
     assert config.dagster.log_level == "DEBUG"
     assert config.store.lock_timeout_s == 2.0
 
@@ -304,6 +306,11 @@ def test_wrong_values_in_system(tmp_path: Path, line: str, key: str, message: st
             "dagster: {log_level: info}",
             "dagster.log_level",
             "log_level must be one of DEBUG, INFO, WARNING, ERROR, CRITICAL",
+        ),
+        (
+            "dagster: {owners: [search]}",
+            "dagster.owners.0",
+            'The entry must be an e-mail address, or a team as team:NAME, got "search".',
         ),
         (
             "store: {lock_timeout_s: -1}",

@@ -418,6 +418,34 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     assert str(caught.value) == f"{path} cannot be created: Not a directory."
 
 
+# Memory
+
+FILL = """
+import random, resource, sys
+from pathlib import Path
+from rag_assets.store import Store
+
+store, batches = Store(Path(sys.argv[1])), int(sys.argv[2])
+texts = random.Random(0)
+for batch in range(batches):
+    payloads = {f"{batch} {row}": texts.randbytes(10_000).hex() for row in range(1000)}
+    with store.writing() as writer:
+        writer.put_artifacts("a/v1", payloads)
+with store.reading() as reader:
+    assert reader.payloads(list(payloads)) == payloads
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+def test_memory_does_not_grow_with_what_is_stored(tmp_path: Path) -> None:
+    def peak_mb(batches: int) -> int:
+        command = [sys.executable, "-c", FILL, str(tmp_path / f"{batches}.duckdb"), str(batches)]
+        return int(subprocess.run(command, capture_output=True, check=True).stdout)
+
+    # 20 MB and 160 MB of payloads.
+    assert peak_mb(8) - peak_mb(1) < 80
+
+
 # Other processes
 
 HOLD = """

@@ -10,7 +10,7 @@ from threading import Lock
 
 import dagster as dg
 
-from rag_assets.assets.keys import INDEX, asset_key
+from rag_assets.assets.keys import INDEX, Suite
 from rag_assets.evaluation.places import load_config
 from rag_assets.systems.index_version import read_index_version
 
@@ -21,23 +21,22 @@ _SENSOR_TAG = "dagster/sensor_name"
 _reading = Lock()
 
 
-def nightly_schedule(suite: str, job: str, cron: str) -> dg.ScheduleDefinition:
+def nightly_schedule(suite: Suite, cron: str) -> dg.ScheduleDefinition:
     """The schedule that runs a whole suite. It is off until someone switches it on.
 
     Args:
-        suite: the suite's name.
-        job: the name of its evaluation job.
+        suite: its names in Dagster.
         cron: when, in UTC.
     """
     return dg.ScheduleDefinition(
-        name=f"{suite}_nightly",
-        job_name=job,
+        name=f"{suite.name}_nightly",
+        job_name=suite.job,
         cron_schedule=cron,
         description="Runs the whole suite (dagster.cron in the config; times are UTC).",
     )
 
 
-def index_version_sensor(suite: str, job: str, config_path: Path) -> dg.SensorDefinition:
+def index_version_sensor(suite: Suite, config_path: Path) -> dg.SensorDefinition:
     """The sensor that runs a suite when the version of its index has changed.
 
     Each tick reads config and version anew. The first one records the version, because there is
@@ -45,11 +44,10 @@ def index_version_sensor(suite: str, job: str, config_path: Path) -> dg.SensorDe
     that failed is started again from the UI. It is off until someone switches it on.
 
     Args:
-        suite: the suite's name.
-        job: the name of its evaluation job.
+        suite: its names in Dagster.
         config_path: the config file of its project.
     """
-    name = f"{suite}_index_version"
+    name = f"{suite.name}_index_version"
 
     def evaluate(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         version = _read(config_path)
@@ -60,9 +58,7 @@ def index_version_sensor(suite: str, job: str, config_path: Path) -> dg.SensorDe
             )
         seen = _Seen.of(context.cursor)
         named = _name(version)
-        observed = dg.AssetObservation(
-            asset_key(suite, INDEX), tags={"dagster/data_version": version}
-        )
+        observed = dg.AssetObservation(suite.key(INDEX), tags={"dagster/data_version": version})
         if seen is None:
             # Counting on from the runs there are keeps run keys new when the cursor was cleared.
             earlier = context.instance.get_runs_count(dg.RunsFilter(tags={_SENSOR_TAG: name}))
@@ -74,7 +70,7 @@ def index_version_sensor(suite: str, job: str, config_path: Path) -> dg.SensorDe
         if seen.version == named:
             return dg.SkipReason(f"index_version is still {named}.")
         changed = _Seen(named, seen.requests + 1)
-        key = f"{suite}:{seen.version}->{named}:{changed.requests}"
+        key = f"{suite.name}:{seen.version}->{named}:{changed.requests}"
         return dg.SensorResult(
             run_requests=[dg.RunRequest(run_key=key)],
             cursor=changed.cursor,
@@ -83,7 +79,7 @@ def index_version_sensor(suite: str, job: str, config_path: Path) -> dg.SensorDe
 
     return dg.SensorDefinition(
         name=name,
-        job_name=job,
+        job_name=suite.job,
         evaluation_fn=evaluate,
         description=(
             "Runs the whole suite once when index_version has changed. The first tick only "

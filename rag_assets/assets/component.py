@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import dagster as dg
 
 from rag_assets.assets.definitions import build_definitions
@@ -12,9 +14,11 @@ class RagEvaluation(dg.Component, dg.Model, dg.Resolvable):
 
     Attributes:
         project: the project's folder or its config file, relative to the component's folder.
+        key_prefix: what every asset key begins with.
     """
 
     project: str
+    key_prefix: Sequence[str] = ()
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """The definitions of the project.
@@ -22,4 +26,4 @@ class RagEvaluation(dg.Component, dg.Model, dg.Resolvable):
         Raises:
             InputError: the project is wrong.
         """
-        return build_definitions(context.path / self.project)
+        return build_definitions(context.path / self.project, key_prefix=self.key_prefix)

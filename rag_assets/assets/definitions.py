@@ -2,74 +2,75 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import dagster as dg
 
 from rag_assets.assets.automation import index_version_sensor, nightly_schedule
 from rag_assets.assets.execution import SuiteRun
-from rag_assets.assets.graph import resource_name, suite_assets
-from rag_assets.assets.keys import INDEX, asset_key, suite_name
+from rag_assets.assets.graph import suite_assets
+from rag_assets.assets.keys import Suite, suite_name
 from rag_assets.contracts.errors import InputError
 from rag_assets.evaluation.project import Project, load_project
+from rag_assets.evaluation.words import STAGES
 
 
-def build_definitions(*configs: str | Path) -> dg.Definitions:
+def build_definitions(*configs: str | Path, key_prefix: str | Sequence[str] = ()) -> dg.Definitions:
     """The Dagster definitions of one or more projects.
 
     Args:
         configs: config files (`rag_assets.yaml`), or folders that hold one. Each becomes a group
             of assets named after its `project`.
+        key_prefix: what every asset key begins with, as Dagster's own factories take it: one
+            part, or several.
 
     Raises:
         InputError: a project is wrong, or two have the same name in Dagster.
     """
-    return project_definitions([load_project(_config_file(Path(config))) for config in configs])
+    projects = [load_project(_config_file(Path(config))) for config in configs]
+    parts = [key_prefix] if isinstance(key_prefix, str) else key_prefix
+    return project_definitions(projects, tuple(parts))
 
 
-def project_definitions(projects: list[Project]) -> dg.Definitions:
+def project_definitions(projects: list[Project], prefix: tuple[str, ...] = ()) -> dg.Definitions:
     """The Dagster definitions of loaded projects.
 
     Raises:
         InputError: two projects have the same name in Dagster.
     """
-    suites: dict[str, Project] = {}
+    suites: dict[Suite, Project] = {}
     for project in projects:
-        suite = suite_name(project.config.project)
+        suite = Suite(suite_name(project.config.project), prefix)
         if suite in suites:
             raise InputError(
-                f'{suites[suite].config.path} and {project.config.path} are both named "{suite}" '
-                "in Dagster; give one of them another project name."
+                f"{suites[suite].config.path} and {project.config.path} are both named "
+                f'"{suite.name}" in Dagster; give one of them another project name.'
             )
         suites[suite] = project
     return dg.Definitions(
         assets=[
             asset for suite, project in suites.items() for asset in suite_assets(project, suite)
         ],
-        jobs=[evaluation_job(suite) for suite in suites],
+        jobs=[_evaluation_job(suite) for suite in suites],
         schedules=[
-            nightly_schedule(suite, job_name(suite), project.config.dagster.cron)
+            nightly_schedule(suite, project.config.dagster.cron)
             for suite, project in suites.items()
         ],
         sensors=[
-            index_version_sensor(suite, job_name(suite), project.config.path)
-            for suite, project in suites.items()
+            index_version_sensor(suite, project.config.path) for suite, project in suites.items()
         ],
-        resources={resource_name(suite): SuiteRun() for suite in suites},
+        resources={suite.resource: SuiteRun() for suite in suites},
         # The stages of a run share a process: a process for each would cost seconds.
         executor=dg.in_process_executor,
     )
 
 
-def job_name(suite: str) -> str:
-    """The name of the job that runs a whole suite."""
-    return f"{suite}_evaluation"
-
-
-def evaluation_job(suite: str) -> dg.UnresolvedAssetJobDefinition:
+def _evaluation_job(suite: Suite) -> dg.UnresolvedAssetJobDefinition:
     """The job that goes through all stages of a suite."""
-    index = dg.AssetSelection.assets(asset_key(suite, INDEX))
-    return dg.define_asset_job(job_name(suite), selection=dg.AssetSelection.groups(suite) - index)
+    # By key: a group may hold assets of the user's own.
+    stages = dg.AssetSelection.assets(*(suite.key(stage) for stage in STAGES))
+    return dg.define_asset_job(suite.job, selection=stages)
 
 
 def _config_file(path: Path) -> Path:

@@ -65,6 +65,18 @@ def last_record(instance: dg.DagsterInstance) -> str:
     return str(instance.event_log_storage.get_maximum_record_id() or 0)
 
 
+def newest_events(
+    instance: dg.DagsterInstance, keys: Sequence[dg.AssetKey]
+) -> dict[str, int | None]:
+    """Name of an asset → storage id of its newest materialization; None where there is none."""
+    return {
+        record.asset_entry.asset_key.to_user_string(): (
+            record.asset_entry.last_materialization_storage_id
+        )
+        for record in instance.event_log_storage.get_asset_records(keys)
+    }
+
+
 def instance_id(instance: dg.DagsterInstance) -> str:
     """What distinguishes an instance from others that share the store."""
     storage = instance.run_storage

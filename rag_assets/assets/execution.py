@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import dagster as dg
 from dagster._core.errors import DagsterExecutionInterruptedError
 
-from rag_assets.assets.keys import asset_key
+from rag_assets.assets.keys import Suite
 from rag_assets.assets.metadata import gate_metadata, metrics_metadata
 from rag_assets.assets.projection import Projection
 from rag_assets.contracts.canonical import digest
 from rag_assets.contracts.cases import Case
-from rag_assets.contracts.errors import ContractError
+from rag_assets.contracts.errors import ContractError, StoreLockedError
 from rag_assets.contracts.loading import activate
 from rag_assets.evaluation.concluding import (
     Conclusion,
@@ -83,6 +83,7 @@ class SuiteExecution:
             dagster.Failure: the system broke its contract, or (after the last selected stage)
                 cases have no result.
             DagsterExecutionInterruptedError: the run was interrupted; what finished is committed.
+            StoreLockedError: another process held the store for too long.
         """
         try:
             with finishing_calls(self.session):
@@ -99,6 +100,9 @@ class SuiteExecution:
         except (KeyboardInterrupt, DagsterExecutionInterruptedError):
             end_run(self.session, "INTERRUPTED", error="interrupted by a signal")
             raise DagsterExecutionInterruptedError from None
+        except StoreLockedError:
+            # There is nowhere to record the end: it is seen when this process has gone.
+            raise
         except Exception as error:
             error_text = f"internal error: {error!r}"
             end_run(self.session, "STOPPED", error=error_text, exit_code=4)
@@ -153,26 +157,27 @@ class SuiteExecution:
         self.projection.project_whole("gate", version, inputs, metadata)
 
 
-_executions: dict[str, SuiteExecution] = {}
+# By Dagster run and suite: one run may hold stages of several suites.
+_executions: dict[tuple[str, Suite], SuiteExecution] = {}
 
 
 def execution_of(
     context: dg.OpExecutionContext,
     project: Project,
-    suite: str,
+    suite: Suite,
     settings: SuiteRun,
     stage: Stage,
 ) -> SuiteExecution:
     """The execution that the ops of one Dagster run share; the first stage starts it."""
-    execution = _executions.get(context.run_id)
-    if execution is None:
-        execution = _executions[context.run_id] = _start(context, project, suite, settings, stage)
-    return execution
+    key = context.run_id, suite
+    if key not in _executions:
+        _executions[key] = _start(context, project, suite, settings, stage)
+    return _executions[key]
 
 
-def forget(context: dg.OpExecutionContext) -> None:
-    """Let go of the execution of a Dagster run."""
-    execution = _executions.pop(context.run_id, None)
+def forget(context: dg.OpExecutionContext, suite: Suite) -> None:
+    """Let go of the execution of a suite in a Dagster run."""
+    execution = _executions.pop((context.run_id, suite), None)
     if execution is not None:
         execution.session.loop.close()
 
@@ -180,7 +185,7 @@ def forget(context: dg.OpExecutionContext) -> None:
 def _start(
     context: dg.OpExecutionContext,
     project: Project,
-    suite: str,
+    suite: Suite,
     settings: SuiteRun,
     first: Stage,
 ) -> SuiteExecution:
@@ -234,11 +239,11 @@ def _cases(project: Project, wanted: Sequence[str] | None) -> list[Case]:
     return [case for case in project.dataset.cases if case.id in chosen]
 
 
-def _selected_stages(context: dg.OpExecutionContext, suite: str) -> tuple[Stage, ...]:
+def _selected_stages(context: dg.OpExecutionContext, suite: Suite) -> tuple[Stage, ...]:
     """The stages whose assets or checks this run was asked for."""
     run = context.run
     if run.asset_selection:
-        chosen = [stage for stage in STAGES if asset_key(suite, stage) in run.asset_selection]
+        chosen = [stage for stage in STAGES if suite.key(stage) in run.asset_selection]
     elif run.asset_check_selection:
         chosen = ["gate"]
     else:
@@ -246,7 +251,8 @@ def _selected_stages(context: dg.OpExecutionContext, suite: str) -> tuple[Stage,
     steps = run.step_keys_to_execute
     if steps is not None:
         # Executed again from a failure: only some of the steps.
-        chosen = [one for one in chosen if any(key.endswith(f"{suite}__{one}") for key in steps)]
+        names = {key.rpartition(".")[2] for key in steps}
+        chosen = [one for one in chosen if f"{suite.name}__{one}" in names]
     return tuple(chosen)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 
 from rag_assets.assets.execution import SuiteExecution, code_versions, execution_of, forget
-from rag_assets.assets.keys import INDEX, asset_key, check_names
+from rag_assets.assets.keys import INDEX, Suite, check_names
 from rag_assets.contracts.rules import Rule
 from rag_assets.evaluation.deciding import rules_for
 from rag_assets.evaluation.project import Project
@@ -30,14 +30,14 @@ _DESCRIPTIONS: Mapping[Stage, str] = {
 }
 
 
-def suite_assets(project: Project, suite: str) -> list[dg.AssetsDefinition | dg.SourceAsset]:
+def suite_assets(project: Project, suite: Suite) -> list[dg.AssetsDefinition | dg.SourceAsset]:
     """The assets of a suite: its stages, and the index that retrieval searches.
 
     Args:
         project: the loaded project.
-        suite: the suite's name; keys are `[suite, stage]`.
+        suite: its names in Dagster.
     """
-    gate = asset_key(suite, "gate")
+    gate = suite.key("gate")
     checks = [
         (dg.AssetCheckSpec(name, asset=gate, description=f"Rule {rule.id} on {rule.metric}."), rule)
         for name, rule in check_names(rules_for(project.policy, "run")).items()
@@ -45,10 +45,10 @@ def suite_assets(project: Project, suite: str) -> list[dg.AssetsDefinition | dg.
     evaluate = _graph(project, suite, {one[0].get_python_identifier(): one for one in checks})
     stages = dg.AssetsDefinition.from_graph(
         evaluate,
-        keys_by_output_name={stage: asset_key(suite, stage) for stage in STAGES},
-        keys_by_input_name={INDEX: asset_key(suite, INDEX)},
+        keys_by_output_name={stage: suite.key(stage) for stage in STAGES},
+        keys_by_input_name={INDEX: suite.key(INDEX)},
         internal_asset_deps={
-            stage: {asset_key(suite, parent) for parent in _parents(stage)} for stage in STAGES
+            stage: {suite.key(parent) for parent in _parents(stage)} for stage in STAGES
         },
         can_subset=True,
         check_specs=[spec for spec, _ in checks],
@@ -62,31 +62,27 @@ def suite_assets(project: Project, suite: str) -> list[dg.AssetsDefinition | dg.
         spec = spec.replace_attributes(
             partitions_def=cases if stage in CASE_STAGES else None,
             code_version=versions[stage],
-            group_name=suite,
+            group_name=suite.name,
             description=_DESCRIPTIONS[stage],
             skippable=True,
+            owners=project.config.dagster.owners,
             kinds={"python", "duckdb"},
-            tags={**spec.tags, "rag/suite": suite, "rag/stage": stage},
+            tags={**spec.tags, "rag/suite": suite.name, "rag/stage": stage},
         )
         if stage == "metrics":
             everything = dg.AllPartitionMapping()
-            dep = dg.AssetDep(asset_key(suite, "judgments"), partition_mapping=everything)
+            dep = dg.AssetDep(suite.key("judgments"), partition_mapping=everything)
             spec = spec.replace_attributes(deps=[dep])
         return spec
 
     return [_index(project, suite), stages.map_asset_specs(finished)]
 
 
-def resource_name(suite: str) -> str:
-    """The name of the suite's run resource in run config."""
-    return f"{suite}_run"
-
-
 def _parents(stage: Stage) -> tuple[str, ...]:
     return (*PARENTS[stage], INDEX) if stage == "retrieval" else PARENTS[stage]
 
 
-def _index(project: Project, suite: str) -> dg.SourceAsset:
+def _index(project: Project, suite: Suite) -> dg.SourceAsset:
     version = project.system.index_version
 
     def index() -> dg.DataVersion:
@@ -96,19 +92,19 @@ def _index(project: Project, suite: str) -> dg.SourceAsset:
         # Users can do nothing about it: observable assets are in beta in Dagster itself.
         warnings.simplefilter("ignore", dg.BetaWarning)
         return dg.observable_source_asset(
-            key=asset_key(suite, INDEX),
-            group_name=suite,
+            key=suite.key(INDEX),
+            group_name=suite.name,
             description="What retrieval searches; its data version is the config's index_version.",
         )(index)
 
 
 def _graph(
-    project: Project, suite: str, checks: Mapping[str, tuple[dg.AssetCheckSpec, Rule]]
+    project: Project, suite: Suite, checks: Mapping[str, tuple[dg.AssetCheckSpec, Rule]]
 ) -> dg.GraphDefinition:
     ops = {stage: _op(project, suite, stage, checks) for stage in STAGES}
 
     @dg.graph(
-        name=f"{suite}__evaluate",
+        name=f"{suite.name}__evaluate",
         ins={INDEX: dg.GraphIn()},
         out={name: dg.GraphOut() for name in (*STAGES, *checks)},
     )
@@ -131,7 +127,7 @@ def _graph(
 
 def _op(
     project: Project,
-    suite: str,
+    suite: Suite,
     stage: Stage,
     checks: Mapping[str, tuple[dg.AssetCheckSpec, Rule]],
 ) -> dg.OpDefinition:
@@ -141,20 +137,19 @@ def _op(
     outs = {"done": dg.Out(dg.Nothing), "asset": dg.Out(dg.Nothing, is_required=False)}
     if stage == "gate":
         outs |= {name: dg.Out(dg.Nothing, is_required=False) for name in checks}
-    resource = resource_name(suite)
 
     @dg.op(
-        name=f"{suite}__{stage}",
+        name=f"{suite.name}__{stage}",
         ins=ins,
         out=outs,
-        required_resource_keys={resource},
-        pool=f"rag_{suite}",
+        required_resource_keys={suite.resource},
+        pool=suite.pool,
     )
     def run(context: dg.OpExecutionContext) -> Iterator[Any]:
         selected = context.selected_output_names
         wanted = "asset" in selected or any(name in selected for name in checks)
         if wanted:
-            settings = getattr(context.resources, resource)
+            settings = getattr(context.resources, suite.resource)
             execution = execution_of(context, project, suite, settings, stage)
             try:
                 execution.run_stage(context, stage)
@@ -163,10 +158,10 @@ def _op(
                 if stage == execution.last:
                     execution.raise_for_failed_cases()
             except BaseException:
-                forget(context)
+                forget(context, suite)
                 raise
             if stage == execution.last:
-                forget(context)
+                forget(context, suite)
         if "done" in selected:
             yield dg.Output(None, "done")
 

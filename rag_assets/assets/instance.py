@@ -11,6 +11,7 @@ from dagster._core.instance.ref import InstanceRef
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
+from rag_assets.assets.keys import Suite, suite_name
 from rag_assets.assets.storage import RagSqliteEventLogStorage
 from rag_assets.contracts.config import Config
 from rag_assets.contracts.errors import StoreError
@@ -81,7 +82,19 @@ def open_instance(config: Config) -> dg.DagsterInstance:
     instance = dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=overrides))
     if isinstance(instance.event_log_storage, RagSqliteEventLogStorage):
         instance.event_log_storage.keep_connections()
+    _limit_pool(instance, Suite(suite_name(config.project)).pool)
     return instance
+
+
+def _limit_pool(instance: dg.DagsterInstance, pool: str) -> None:
+    """Let one run of the pool go on at a time, unless someone has set another limit.
+
+    The default limit of `dagster.yaml` comes too late: the queue takes it over in the same look
+    in which it lets the first runs through.
+    """
+    storage = instance.event_log_storage
+    if pool not in storage.get_concurrency_keys():
+        storage.set_concurrency_slots(pool, 1)
 
 
 _kept: dict[str, sqlite3.Connection] = {}

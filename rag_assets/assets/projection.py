@@ -7,8 +7,8 @@ from typing import Any
 
 import dagster as dg
 
-from rag_assets.assets.events import instance_id, last_record, write_events
-from rag_assets.assets.keys import INDEX, asset_key
+from rag_assets.assets.events import instance_id, last_record, newest_events, write_events
+from rag_assets.assets.keys import INDEX, Suite
 from rag_assets.assets.metadata import case_metadata, short_metadata
 from rag_assets.assets.serialization import AssetEvent
 from rag_assets.assets.storage import plans_by_itself
@@ -18,6 +18,8 @@ from rag_assets.evaluation.words import PARENTS, Stage
 from rag_assets.store import Head
 
 UNPARTITIONED = ""
+# In the place of a case: the head that names the newest event of an asset. No case has such an id.
+_NEWEST = "..."
 _DATA_VERSION = "dagster/data_version"
 _INPUT_VERSION = "dagster/input_data_version/"
 _INPUT_POINTER = "dagster/input_event_pointer/"
@@ -32,7 +34,7 @@ class Projection:
     Args:
         session: the run.
         instance: where events go; heads are kept for each instance.
-        suite: the suite's name.
+        suite: its names in Dagster.
         code_versions: stage → code version of its asset.
         from_ui: Dagster asked for certain partitions or assets: each of them gets an event,
             changed or not, and is shown in progress while it is executed.
@@ -42,7 +44,7 @@ class Projection:
         self,
         session: Session,
         instance: dg.DagsterInstance,
-        suite: str,
+        suite: Suite,
         code_versions: Mapping[Stage, str],
         *,
         from_ui: bool,
@@ -55,7 +57,7 @@ class Projection:
         self._plans = plans_by_itself(instance)
         self._is_small = len(session.cases) <= session.project.config.dagster.rich_metadata_cases
         stages = (*PARENTS, INDEX)
-        self._names = {one: asset_key(suite, one).to_user_string() for one in stages}
+        self._names = {one: suite.key(one).to_user_string() for one in stages}
         self._cases = {case.id: case for case in session.cases}
         self._stage: Stage | None = None
         self._pointer = ""
@@ -63,7 +65,10 @@ class Projection:
         self._planned: set[str] = set()
         self._new_heads: list[Head] = []
         with session.store.reading() as reader:
-            self._heads = reader.heads(self._instance_id, list(self._names.values()))
+            heads = reader.heads(self._instance_id, list(self._names.values()))
+        self._heads = _believable(
+            heads, newest_events(instance, [suite.key(one) for one in PARENTS])
+        )
 
     def enter(self, context: dg.OpExecutionContext, stage: Stage) -> None:
         """A stage begins whose events shall be written."""
@@ -87,17 +92,16 @@ class Projection:
             result = self._session.results[stage][case_id]
             if result.digest is None:
                 failed.append(case_id)
-                self._forget(stage, case_id)
                 continue
             inputs = self._inputs(stage, case_id)
             version = _short(result.digest)
             due += [(case_id, tags) for tags in self._due(stage, case_id, version, inputs)]
         self._plan(stage, failed)
-        key = asset_key(self._suite, stage)
+        key = self._suite.key(stage)
         metadata = self._metadata(stage, [case_id for case_id, _ in due])
         events = [AssetEvent(key, case_id, tags, metadata[case_id]) for case_id, tags in due]
         write_events(self._context, events, in_run_log=self._is_small)
-        self._take_heads()
+        self._take_heads(key)
 
     def project_whole(
         self,
@@ -114,31 +118,30 @@ class Projection:
             inputs: parent stage → digest of what was read of it.
             metadata: what the UI shows.
         """
-        key = asset_key(self._suite, stage)
+        key = self._suite.key(stage)
         due = self._due(stage, UNPARTITIONED, data_version, inputs)
         write_events(self._context, [AssetEvent(key, None, tags, metadata) for tags in due])
-        self._take_heads()
+        self._take_heads(key)
 
     def _plan(self, stage: Stage, case_ids: Sequence[str]) -> None:
         """Say that cases are in progress; they count as failed when the run fails without them."""
         new = [case_id for case_id in case_ids if case_id not in self._planned]
         self._planned.update(new)
+        self._forget(stage, new)
         if self._plans:
-            key = asset_key(self._suite, stage)
+            key = self._suite.key(stage)
             events = [AssetEvent(key, case_id, planned=True) for case_id in new]
             write_events(self._context, events, in_run_log=False)
 
     def _observe_index(self) -> None:
         """Tell Dagster which version of the index is searched, when it is another one."""
         version = self._session.project.system.index_version
-        name = self._name(INDEX)
-        head = self._heads.get((name, UNPARTITIONED))
-        if version is None or (head is not None and head.data_version == version):
+        key = self._suite.key(INDEX)
+        newest = self._context.instance.fetch_observations(key, limit=1).records
+        seen = newest[0].asset_observation if newest else None
+        if version is None or (seen is not None and seen.data_version == version):
             return
-        key = asset_key(self._suite, INDEX)
         self._context.log_event(dg.AssetObservation(key, tags={_DATA_VERSION: version}))
-        self._new_heads.append(Head(self._instance_id, name, UNPARTITIONED, version, version))
-        self._take_heads()
 
     def _metadata(self, stage: Stage, case_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Case id → what the UI shows of it; a few values only in a large suite."""
@@ -185,17 +188,30 @@ class Projection:
             tags[_INPUT_POINTER + self._name(parent)] = self._pointer
         yield tags
 
-    def _take_heads(self) -> None:
+    def _take_heads(self, key: dg.AssetKey) -> None:
         """The events of the new heads are written: a head never speaks of an event that is not."""
+        if not self._new_heads:
+            return
+        for name, newest in newest_events(self._context.instance, [key]).items():
+            self._new_heads.append(Head(self._instance_id, name, _NEWEST, str(newest), ""))
         for head in self._new_heads:
             self._heads[head.asset, head.case_id] = head
             self._session.head_changes[head.instance, head.asset, head.case_id] = head
         self._new_heads.clear()
 
-    def _forget(self, stage: Stage, case_id: str) -> None:
-        """The next success is emitted again, whatever it is: it turns the partition green."""
-        if self._heads.pop((self._name(stage), case_id), None) is not None:
-            self._session.head_changes[self._instance_id, self._name(stage), case_id] = None
+    def _forget(self, stage: Stage, case_ids: Sequence[str]) -> None:
+        """Their next success is emitted again, whatever it is: it turns the partition green.
+
+        This is on record before the partition turns red, so that a kill between the two cannot
+        leave it so.
+        """
+        name = self._name(stage)
+        known = [one for one in case_ids if self._heads.pop((name, one), None) is not None]
+        if known:
+            session = self._session
+            session.head_changes.update({(self._instance_id, name, one): None for one in known})
+            with session.store.writing() as writer:
+                session.take_pending(writer)
 
     def _inputs(self, stage: Stage, case_id: str) -> dict[str, str]:
         inputs: dict[str, str] = {
@@ -208,6 +224,21 @@ class Projection:
 
     def _name(self, stage: str) -> str:
         return self._names[stage]
+
+
+def _believable(
+    heads: Mapping[tuple[str, str], Head], newest: Mapping[str, int | None]
+) -> dict[tuple[str, str], Head]:
+    """The heads of those assets whose newest event is the one that was written last.
+
+    It is another one when a run was killed between its events and their heads, or when somebody
+    wiped an asset or reported an event of it. All cases of such an asset are emitted again.
+    """
+    return {
+        (name, case_id): head
+        for (name, case_id), head in heads.items()
+        if (last := heads.get((name, _NEWEST))) and last.fingerprint == str(newest.get(name))
+    }
 
 
 def _short(digest: str | None) -> str:

@@ -9,13 +9,14 @@ import dagster as dg
 from dagster._core.errors import DagsterExecutionInterruptedError
 from sqlalchemy.exc import DatabaseError
 
-from rag_assets.assets.definitions import job_name, project_definitions
+from rag_assets.assets.abandoned import PROCESS_TAG, end_abandoned_runs
+from rag_assets.assets.definitions import project_definitions
 from rag_assets.assets.execution import RUN_ID_TAG, observed_by
-from rag_assets.assets.graph import resource_name
 from rag_assets.assets.instance import instance_home, open_instance, release_sqlite
-from rag_assets.assets.keys import suite_name
+from rag_assets.assets.keys import Suite, suite_name
 from rag_assets.contracts.errors import StoreError
 from rag_assets.evaluation.lifecycle import new_run_id
+from rag_assets.evaluation.owner import this_process
 from rag_assets.evaluation.project import Project
 from rag_assets.evaluation.session import Observer
 
@@ -39,22 +40,23 @@ def run_suite(
     Raises:
         StoreError: the store or the Dagster instance cannot be used.
     """
-    suite = suite_name(project.config.project)
+    suite = Suite(suite_name(project.config.project))
     run_id = new_run_id()
     settings: dict[str, object] = {"run_id": run_id, "use_cache": use_cache}
     if cases is not None:
         settings["cases"] = list(cases)
-    job = project_definitions([project]).resolve_job_def(job_name(suite))
+    job = project_definitions([project]).resolve_job_def(suite.job)
     try:
         with open_instance(project.config) as instance, observed_by(observer):
+            end_abandoned_runs(instance)
             job.execute_in_process(
                 instance=instance,
                 run_config={
-                    "resources": {resource_name(suite): {"config": settings}},
+                    "resources": {suite.resource: {"config": settings}},
                     # The command line says itself what goes wrong.
                     "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
                 },
-                tags={RUN_ID_TAG: run_id},
+                tags={RUN_ID_TAG: run_id, PROCESS_TAG: this_process()},
             )
     except dg.Failure:
         pass  # Cases without a result, or a broken contract: the run's row says which.

@@ -59,6 +59,13 @@ class PlainProgress:
             self._said = time.monotonic()
             self._tell(f"{stage}: {self._done} of {counted(self._total, 'case')}")
 
+    def waiting_for(self, stage: Stage, case_id: str, seconds: float) -> None:
+        """Name what a run waits for, when nothing has been said for a while."""
+        if seconds >= _EVERY_S and time.monotonic() - self._said >= _EVERY_S:
+            self._said = time.monotonic()
+            done = f"{self._done} of {counted(self._total, 'case')}"
+            self._tell(f"{stage}: {done}; waiting for {case_id}, {seconds:.0f} s so far")
+
     def failed(self, stage: Stage, case_id: str, failure: Failure) -> None:
         """Show the first failure at once; the report has them all."""
         if not self._has_failed:
@@ -119,7 +126,15 @@ class BarProgress(PlainProgress):
     def advanced(self, stage: Stage, cases: int) -> None:
         """Let the bar grow."""
         if stage in self._tasks:
-            self._progress.advance(self._tasks[stage], cases)
+            self._progress.update(self._tasks[stage], advance=cases, description=stage)
+
+    def waiting_for(self, stage: Stage, case_id: str, seconds: float) -> None:
+        """Name the case beside the bar, until something comes."""
+        if stage in self._tasks and seconds >= _EVERY_S:
+            from rich.markup import escape
+
+            shown = escape(printable(f"{stage} · waiting for {case_id}, {seconds:.0f} s"))
+            self._progress.update(self._tasks[stage], description=shown)
 
     def _tell(self, message: str) -> None:
         """Print above the bars."""
@@ -143,6 +158,9 @@ class JsonProgress(PlainProgress):
         self._cases[stage] = cases
 
     def advanced(self, stage: Stage, cases: int) -> None:
+        """Nothing."""
+
+    def waiting_for(self, stage: Stage, case_id: str, seconds: float) -> None:
         """Nothing."""
 
     def failed(self, stage: Stage, case_id: str, failure: Failure) -> None:

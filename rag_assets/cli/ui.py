@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -18,7 +19,7 @@ from rag_assets.cli.servers import ServerEndedError, Servers
 from rag_assets.cli.watching import Watch
 from rag_assets.cli.webserver import DEFAULT_PORT, Webserver, choose_port
 from rag_assets.contracts.errors import InputError
-from rag_assets.evaluation.places import load_config
+from rag_assets.evaluation.places import load_config, state_folder
 from rag_assets.reports.layout import line
 
 if TYPE_CHECKING:
@@ -63,17 +64,22 @@ def ui(invocation: Invocation, config: Path | None, host: str, port: int | None)
     settings = load_config(config_path)
     _let_signals_interrupt()
     webserver = Webserver(host, choose_port(host, port), _LOCATION)
+    watch = Watch(settings.path)
     note("Starting Dagster …")
-    home = _instance_home(settings)
+    home = state_folder(settings.root) / "dagster"
     environment = {"DAGSTER_HOME": str(home), "RAG_ASSETS_PROJECT": str(config_path)}
     try:
         with (
+            _instance(settings) as end_abandoned_runs,
             _only_one(home / "ui.lock", webserver.url),
             TemporaryDirectory(prefix="rag-assets-") as folder,
             Servers(environment, home / "ui.log") as servers,
         ):
             try:
-                _serve(servers, Path(folder), webserver, settings, home / "ui.log")
+                _start(servers, Path(folder), webserver)
+                show([line(f"The Dagster UI of {settings.project}: {webserver.url}")])
+                note(f"Ctrl-C ends it. What Dagster logs: {home / 'ui.log'}")
+                _serve(servers, webserver, watch, end_abandoned_runs)
             except KeyboardInterrupt:
                 note("Ending. Runs record what they have finished; Ctrl-C again does not wait.")
                 raise
@@ -83,17 +89,17 @@ def ui(invocation: Invocation, config: Path | None, host: str, port: int | None)
 
 
 def _serve(
-    servers: Servers, folder: Path, webserver: Webserver, settings: Config, log: Path
+    servers: Servers, webserver: Webserver, watch: Watch, end_abandoned_runs: Callable[[], None]
 ) -> NoReturn:
-    watch = Watch(settings.path)
-    _start(servers, folder, webserver)
-    show([line(f"The Dagster UI of {settings.project}: {webserver.url}")])
-    note(f"Ctrl-C ends it. What Dagster logs: {log}")
+    def look() -> list[str]:
+        end_abandoned_runs()
+        return watch.changes()
+
     problem = webserver.load_error()
     if problem is not None:
         note(f"The project cannot be loaded. The UI shows its runs only.\n{problem}")
     while True:
-        what = ", ".join(servers.wait_for(watch.changes, every_s=_WATCHING_S))
+        what = ", ".join(servers.wait_for(look, every_s=_WATCHING_S))
         try:
             problem = webserver.reload()
         except OSError:
@@ -131,16 +137,20 @@ def _start(servers: Servers, folder: Path, webserver: Webserver) -> None:
     servers.wait_for(webserver.is_up, every_s=_STARTING_S)
 
 
-def _instance_home(settings: Config) -> Path:
-    """The folder of the instance, with its databases in place.
+@contextmanager
+def _instance(settings: Config) -> Iterator[Callable[[], None]]:
+    """The project's instance, with its databases in place; yields what ends its abandoned runs.
 
-    Servers that start at the same time would make them together, and break them.
+    Servers that start at the same time would make the databases together, and break them.
     """
-    from rag_assets.assets.instance import instance_home, open_instance, release_sqlite
+    from rag_assets.assets.abandoned import end_abandoned_runs
+    from rag_assets.assets.instance import open_instance, release_sqlite
 
-    with open_instance(settings):
-        release_sqlite()
-    return instance_home(settings)
+    with open_instance(settings) as instance:
+        try:
+            yield partial(end_abandoned_runs, instance)
+        finally:
+            release_sqlite()
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -60,9 +61,20 @@ def _index_version(value: Any) -> Any:
     )
 
 
+# What Dagster takes; it would say so when the definitions are made, where no line is known.
+_OWNER = re.compile(r"\w[\w.%+-]*@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}|team:\S.*", re.ASCII)
+
+
+def _must_be_owner(value: str) -> str:
+    if _OWNER.fullmatch(value) is None:
+        raise ValueError(f"must be an e-mail address, or a team as team:NAME, got {shown(value)}")
+    return value
+
+
 PositiveInt = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0)]
 SecondsOrZero = Annotated[float, Field(ge=0)]
+Owner = Annotated[str, AfterValidator(_must_be_owner)]
 IndexVersion = Annotated[
     str | FileVersion | CallableVersion | None, BeforeValidator(_index_version)
 ]
@@ -126,10 +138,12 @@ class DagsterSettings(FileModel):
 
     Attributes:
         cron: of the nightly schedule, in UTC.
+        owners: of every asset: e-mail addresses and `team:NAME`.
     """
 
     rich_metadata_cases: Annotated[int, Field(ge=0)] = 1000
     cron: Annotated[str, AfterValidator(must_be_cron)] = "0 2 * * *"
+    owners: Annotated[tuple[Owner, ...], Field(strict=False)] = ()
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "INFO"
 
 

@@ -51,6 +51,7 @@ class _Chunk:
         settled: (case, criterion) → excluded or missing, before anything is judged.
         keys: (case, criterion) → judgment key, for all others.
         known: key → memoized judgment.
+        unjudged: the cases with a judgment that is not memoized.
         evidence: case → what evaluators look at, once it is needed.
     """
 
@@ -58,6 +59,7 @@ class _Chunk:
     settled: dict[tuple[str, str], _Judged] = field(default_factory=dict)
     keys: dict[tuple[str, str], str] = field(default_factory=dict)
     known: Mapping[str, Judgment] = field(default_factory=dict)
+    unjudged: list[str] = field(default_factory=list)
     evidence: dict[str, Evidence] = field(default_factory=dict)
 
 
@@ -121,6 +123,7 @@ def judge_cases(session: Session, *, execute: bool) -> None:
         _take_settled(session)
         while chunk_cases := list(islice(cases, CHUNK)):
             chunk = _read(session, chunk_cases, execute)
+            session.projector.starting("judgments", chunk.unjudged)
             for case in chunk_cases:
                 if session.stop.is_set():
                     return
@@ -131,6 +134,8 @@ def judge_cases(session: Session, *, execute: bool) -> None:
                         for one in evaluators
                     },
                 )
+                # Parsed evidence is large, and nobody looks at it again.
+                chunk.evidence.pop(case.id, None)
                 if time.monotonic() - batch.since >= FLUSH_S:
                     batch.flush()
             batch.flush()
@@ -196,7 +201,7 @@ def _read(session: Session, cases: Sequence[Case], execute: bool) -> _Chunk:
             for (case_id, _), key in chunk.keys.items()
             if key not in chunk.known and key not in session.judged
         }
-        session.projector.starting("judgments", [one.id for one in cases if one.id in unknown])
+        chunk.unjudged = [one.id for one in cases if one.id in unknown]
         digests = [
             found
             for case_id in unknown

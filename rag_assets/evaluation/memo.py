@@ -75,11 +75,14 @@ def run_stage(session: Session, recipe: Recipe, *, execute: bool) -> None:
     stage = _StageRun(session, recipe, execute)
     session.results[recipe.stage] = stage.results
     session.observer.stage_started(recipe.stage, len(session.cases))
+    window = session.window()
     try:
         stage.take_settled()
-        for result in session.window().run(stage.calls(), asynchronous=recipe.asynchronous):
+        for result in window.run(stage.calls(), asynchronous=recipe.asynchronous):
             if result is not None:
                 stage.finish(result)
+            elif longest := window.longest():
+                session.observer.waiting_for(recipe.stage, *longest)
             stage.batch.flush_if_due()
             session.beat()
     finally:

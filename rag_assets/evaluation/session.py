@@ -67,6 +67,9 @@ class Observer(Protocol):
     def advanced(self, stage: Stage, cases: int) -> None:
         """So many more cases of a stage are done."""
 
+    def waiting_for(self, stage: Stage, case_id: str, seconds: float) -> None:
+        """Nothing has come for a moment; this case has been executed for longest, so long."""
+
     def failed(self, stage: Stage, case_id: str, failure: Failure) -> None:
         """A case has no result in a stage."""
 
@@ -87,6 +90,9 @@ class Silent:
         """Nothing."""
 
     def advanced(self, stage: Stage, cases: int) -> None:
+        """Nothing."""
+
+    def waiting_for(self, stage: Stage, case_id: str, seconds: float) -> None:
         """Nothing."""
 
     def failed(self, stage: Stage, case_id: str, failure: Failure) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _FIRST_WAIT_S = 0.005
 _LONGEST_WAIT_S = 0.5
+_CLOSING_MEMORY = "128MB"
 
 
 class Store:
@@ -65,6 +66,8 @@ class Store:
         Raises:
             StoreLockedError, StoreVersionError, StoreError: as for `reading`.
         """
+        import duckdb
+
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -78,6 +81,9 @@ class Store:
             yield Writer(connection)
             connection.commit()
             self._is_current = True
+            # Closing folds new rows into the old ones, and would read all of them at once.
+            with suppress(duckdb.Error):
+                connection.execute(f"SET memory_limit = '{_CLOSING_MEMORY}'")
 
     @contextmanager
     def _closing(self, connection: DuckDBPyConnection) -> Iterator[None]:

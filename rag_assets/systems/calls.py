@@ -66,6 +66,7 @@ class CallWindow:
         self._stop = stop
         self._tasks: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[tuple[Call, Any, Failure | None]] = queue.SimpleQueue()
+        self._in_flight: set[Call] = set()
 
     def run(self, calls: Iterable[Call], *, asynchronous: bool) -> Iterator[CallResult | None]:
         """Make the calls; results come in the order in which they finish.
@@ -82,7 +83,7 @@ class CallWindow:
         # Threads find their next call waiting, so that none idles while a batch is committed.
         ahead = 1 if asynchronous else 2
         waiting = iter(calls)
-        in_flight: set[Call] = set()
+        in_flight = self._in_flight
         workers = 0
         last_scan = time.monotonic()
         try:
@@ -117,6 +118,17 @@ class CallWindow:
             self._withdraw(in_flight)
             for _ in range(workers):
                 self._tasks.put(None)
+
+    def longest(self) -> tuple[str, float] | None:
+        """The call whose attempt has been going on for longest: its key, and for how many seconds.
+
+        None when none has been started.
+        """
+        begun = [(call.started, call.key) for call in self._in_flight if call.started is not None]
+        if not begun:
+            return None
+        started, key = min(begun)
+        return key, time.monotonic() - started
 
     def _withdraw(self, in_flight: set[Call]) -> None:
         """Take back the calls that no thread has begun."""

@@ -1,0 +1,24 @@
+"""Dagster runs whose process was killed: nobody else would ever end them.
+
+Dagster watches the processes that it launches itself, and not those of the command line. A run that
+seems to go on forever keeps its place in the pool, so that every later one waits in the queue.
+"""
+
+from __future__ import annotations
+
+import dagster as dg
+from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
+
+from rag_assets.evaluation.owner import is_alive, now
+
+PROCESS_TAG = "rag/process"
+
+
+def end_abandoned_runs(instance: dg.DagsterInstance) -> None:
+    """Report the runs of the command line as failed whose process has ended before them."""
+    going_on = dg.RunsFilter(statuses=IN_PROGRESS_RUN_STATUSES)
+    for run in instance.get_runs(going_on):
+        process = run.tags.get(PROCESS_TAG)
+        # A process of another host is out of sight, so it counts as alive.
+        if process is not None and not is_alive(process, now()):
+            instance.report_run_failed(run, "The process of this run ended before the run did.")
