@@ -249,5 +249,6 @@ def test_a_rule_that_fails_is_an_error_in_red(page: Page, session: Session) -> N
     row = check(page, "answer_floor")
     row.click()
     expect(page.get_by_text("FAIL: upper_bound_below_minimum", exact=True)).to_be_visible()
+    expect(row).to_contain_text("Failed")
     assert colour(row.get_by_role("img")) == "red"
     assert ["threshold", "0.95"] in table(page, "threshold")
