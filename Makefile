@@ -13,6 +13,7 @@ demo: $(READY)
 	  status=$$?; if [ $$status -ne 3 ]; then exit $$status; fi; \
 	  echo; echo "Exit code 3 is the example's answer: 13 cases cannot settle two of its rules."
 
+# Tests that need Chromium are skipped where there is none; .ci/chromium installs it.
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 

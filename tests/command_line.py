@@ -1,9 +1,11 @@
-"""Calling the command line inside the test process, in a given folder."""
+"""Calling the command line in a given folder, inside the test process or apart from it."""
 
 from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import chdir
 from functools import partial
@@ -21,6 +23,12 @@ def call(folder: Path, *arguments: str) -> Result:
     """Run a command as if it were typed in a folder."""
     with chdir(folder):
         return CliRunner().invoke(main, list(arguments))
+
+
+def call_apart(folder: Path, *arguments: str) -> int:
+    """Run a command in a process of its own, and return its exit code."""
+    command = [sys.executable, "-m", "rag_assets.cli", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode
 
 
 Program = Callable[..., Result]

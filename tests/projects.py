@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from command_line import copy_example
 from rag_assets.assets.running import run_suite
 from rag_assets.evaluation.project import load_project
 from rag_assets.evaluation.session import Silent
@@ -146,6 +147,44 @@ class SampleProject:
                 reader.metrics(run_id),
                 reader.decisions(run_id),
             )
+
+
+class Example(SampleProject):
+    """A copy of support_rag, without what earlier runs left behind."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = copy_example(folder / "support_rag")
+
+
+def slow_at(sample: SampleProject, *, cases: int, place: int) -> None:
+    """Let a project have so many cases c0, c1, …, which are answered one at a time.
+
+    The generation at a place, counted from 1, makes the file `waiting`, and waits for `go`.
+    """
+    sample.cases(
+        *(
+            {"id": f"c{index}", "input": {"question": f"d{index}"}, "expected": relevant("x")}
+            for index in range(cases)
+        )
+    )
+    one_at_a_time = "project: sample\nconcurrency: {system: 1}"
+    sample.replace("rag_assets.yaml", "project: sample", one_at_a_time)
+    sample.replace("app.py", "import json", "import json, time")
+    sample.replace(
+        "app.py",
+        "return answer_of(context)",
+        "wait_if_its_turn(input)\n        return answer_of(context)",
+    )
+    sample.replace(
+        "app.py",
+        "def answer_of(",
+        "def wait_if_its_turn(input):\n"
+        f"    if input['question'] == 'd{place - 1}':\n"
+        "        (HERE / 'waiting').touch()\n"
+        "        while not (HERE / 'go').exists():\n"
+        "            time.sleep(0.01)\n\n\n"
+        "def answer_of(",
+    )
 
 
 def relevant(*doc_ids: str, answer: str | None = None) -> dict[str, Any]:

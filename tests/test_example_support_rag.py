@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from projects import Run, SampleProject
+from projects import Example, Run
 
-EXAMPLE = Path(__file__).parent.parent / "examples" / "support_rag"
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "end_to_end.json").read_text())
 BASELINE = GOLDEN["staged_baseline"]
-
-
-class Example(SampleProject):
-    def __init__(self, root: Path) -> None:
-        self.root = root / "support_rag"
-        ignore = shutil.ignore_patterns("__pycache__", ".rag_assets")
-        shutil.copytree(EXAMPLE, self.root, ignore=ignore)
 
 
 @pytest.fixture(scope="module")

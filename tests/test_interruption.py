@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from projects import SampleProject, relevant
+from projects import SampleProject, slow_at
 from rag_assets.assets.running import run_suite
 from rag_assets.evaluation.lifecycle import mark_dead_runs
 from rag_assets.evaluation.project import load_project
@@ -33,30 +33,7 @@ CASES = 12
 def slow(tmp_path: Path) -> SampleProject:
     """Twelve cases, one at a time; the eighth generation waits until it is told to go on."""
     sample = SampleProject(tmp_path)
-    sample.cases(
-        *(
-            {"id": f"c{index}", "input": {"question": f"d{index}"}, "expected": relevant("x")}
-            for index in range(CASES)
-        )
-    )
-    one_at_a_time = "project: sample\nconcurrency: {system: 1}"
-    sample.replace("rag_assets.yaml", "project: sample", one_at_a_time)
-    sample.replace("app.py", "import json", "import json, time")
-    sample.replace(
-        "app.py",
-        "return answer_of(context)",
-        "wait_if_eighth(input)\n        return answer_of(context)",
-    )
-    sample.replace(
-        "app.py",
-        "def answer_of(",
-        "def wait_if_eighth(input):\n"
-        "    if input['question'] == 'd7':\n"
-        "        (HERE / 'waiting').touch()\n"
-        "        while not (HERE / 'go').exists():\n"
-        "            time.sleep(0.01)\n\n\n"
-        "def answer_of(",
-    )
+    slow_at(sample, cases=CASES, place=8)
     return sample
 
 

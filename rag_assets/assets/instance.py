@@ -30,6 +30,9 @@ event_log_storage:
   module: rag_assets.assets.storage
   class: RagSqliteEventLogStorage
   config: {{}}
+run_queue:
+  # How often the daemon looks for a run that was asked for.
+  dequeue_interval_seconds: 1
 concurrency:
   # One run of a suite at a time.
   pools:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -19,6 +19,7 @@ from rag_assets.evaluation.matching import Unit, relevant_grade
 from rag_assets.evaluation.metrics import MetricValue
 from rag_assets.evaluation.session import CaseResult, Session
 from rag_assets.evaluation.wording import (
+    counted,
     cut,
     decided_interval_text,
     denominator_text,
@@ -30,14 +31,23 @@ from rag_assets.evaluation.wording import (
 from rag_assets.evaluation.words import Stage
 from rag_assets.evaluators import Outcome
 
-_EXCERPT = 300
+_DETAIL_EXCERPT = 300
+# Enough to know a passage again; the last column of a table in the UI is narrow.
+_PASSAGE_EXCERPT = 60
 Metadata = dict[str, Any]
+
+SHOWN_OF: Mapping[Stage, tuple[Stage, ...]] = {
+    "retrieval": ("retrieval",),
+    "assembled_context": ("retrieval", "assembled_context"),
+    "generation": ("generation",),
+}
+"""Stage → the stages whose content is shown of a case."""
 
 
 def short_metadata(session: Session, case: Case, result: CaseResult) -> Metadata:
     """One line about a case, for suites whose events must stay small."""
-    where = _inspect(session, case)
-    return {"case": f"{result.source} · {result.latency_ms:.1f} ms · {where}"}
+    took = [f"{result.latency_ms:.1f} ms"] if result.latency_ms else []
+    return {"case": " · ".join([result.source, *took, _inspect(session, case)])}
 
 
 def case_metadata(
@@ -45,41 +55,48 @@ def case_metadata(
     stage: Stage,
     case: Case,
     result: CaseResult,
-    payload: str,
+    contents: Mapping[Stage, Any],
     outcomes: Mapping[str, Outcome],
 ) -> Metadata:
-    """Everything worth seeing of one case in one stage.
+    """Everything worth seeing of one case in one stage, what is looked for first.
 
     Args:
         session: the run.
         stage: a case stage.
         case: the case.
         result: what the stage came to.
-        payload: its stored content, JSON; unused for judgments.
+        contents: the stored content of the stages in `SHOWN_OF`.
         outcomes: criterion → outcome, for judgments.
     """
-    metadata: Metadata = {
-        "cache": result.source,
-        "latency_ms": round(result.latency_ms, 3),
-        "inspect": _inspect(session, case),
-        "identity": result.identity or "",
-    }
-    unit = session.project.relevance_unit
+    metadata = _content(session, stage, case, contents, outcomes)
+    metadata["cache"] = result.source
+    # Neither reading the cases nor judging is timed.
+    if result.latency_ms:
+        metadata["latency_ms"] = round(result.latency_ms, 3)
     if result.usage is not None:
         metadata["usage"] = _json(json.loads(result.usage))
+    return metadata | {"inspect": _inspect(session, case), "identity": result.identity or ""}
+
+
+def _content(
+    session: Session,
+    stage: Stage,
+    case: Case,
+    contents: Mapping[Stage, Any],
+    outcomes: Mapping[str, Outcome],
+) -> Metadata:
+    unit = session.project.relevance_unit
     if stage == "cases":
-        metadata |= {"input": _json(case.input), "expected": _json(case.expected)}
-    elif stage == "retrieval":
-        metadata["candidates"] = _retrieval_table(case, json.loads(payload), unit)
-    elif stage == "assembled_context":
-        metadata["passages"] = _context_table(case, json.loads(payload), unit)
-    elif stage == "generation":
-        output = json.loads(payload)
+        return {"input": _json(case.input), "expected": _json(case.expected)}
+    if stage == "retrieval":
+        return {"candidates": _retrieval_table(case, contents[stage], unit)}
+    if stage == "assembled_context":
+        return {"passages": _context_table(case, contents["retrieval"], contents[stage], unit)}
+    if stage == "generation":
+        output = contents[stage]
         cited = cited_value(output, session.project.system.citations_path)
-        metadata |= {"output": _json(output), "citations": _json(cited.get("value"))}
-    else:
-        metadata["judgments"] = _judgment_table(outcomes)
-    return metadata
+        return {"output": _json(output), "citations": _json(cited.get("value"))}
+    return {"judgments": _judgment_table(outcomes)}
 
 
 def metrics_metadata(session: Session, metrics: RunMetrics) -> Metadata:
@@ -104,7 +121,7 @@ def metrics_metadata(session: Session, metrics: RunMetrics) -> Metadata:
 def gate_metadata(session: Session, conclusion: Conclusion) -> Metadata:
     """The decisions as a table, and the intervals with their thresholds."""
     gate = conclusion.gate
-    rows = [["rule", "metric", "asks for", "state", "reasons", "estimate", "interval"]]
+    rows = [["rule", "state", "estimate", "interval", "asks for", "metric", "reasons"]]
     for decision in conclusion.decisions:
         rule = decision.rule.model_dump(mode="json", exclude_none=True)
         estimate, _, _ = _texts(decision.metric)
@@ -118,12 +135,12 @@ def gate_metadata(session: Session, conclusion: Conclusion) -> Metadata:
         rows.append(
             [
                 decision.rule.id,
-                decision.rule.metric,
-                rule_words(rule, decision.metric.kind),
                 decision.state,
-                ", ".join(decision.reasons),
                 estimate,
                 interval,
+                rule_words(rule, decision.metric.kind),
+                decision.rule.metric,
+                ", ".join(decision.reasons),
             ]
         )
     thresholds = {
@@ -149,37 +166,48 @@ def _inspect(session: Session, case: Case) -> str:
 
 
 def _retrieval_table(case: Case, retrieval: Mapping[str, Any], unit: Unit) -> dg.MetadataValue:
-    columns = ["position", "document", "chunk", "score", "relevant", "text"]
-    records = [
-        {
-            "position": position,
-            "document": one["doc_id"],
-            "chunk": one.get("chunk_id"),
-            "score": one.get("score"),
-            "relevant": _relevance(case, one, unit),
-            "text": cut(one.get("text") or "", _EXCERPT),
-        }
+    return _passage_table(
+        {"position": position, **_passage(case, one, unit), "score": one.get("score")}
         for position, one in enumerate(retrieval["candidates"], start=1)
-    ]
-    return _table(columns, records)
+    )
 
 
-def _context_table(case: Case, context: Mapping[str, Any], unit: Unit) -> dg.MetadataValue:
-    columns = ["position", "document", "chunk", "relevant", "tokens", "in context", "text"]
+def _context_table(
+    case: Case, retrieval: Mapping[str, Any], context: Mapping[str, Any], unit: Unit
+) -> dg.MetadataValue:
     entries = [*context["items"], *context["dropped"]]
-    records = [
+    return _passage_table(
         {
-            "position": one.get("position"),
-            "document": one["doc_id"],
-            "chunk": one.get("chunk_id"),
-            "relevant": _relevance(case, one, unit),
-            "tokens": one.get("tokens"),
-            "in context": f"dropped: {one['reason']}" if "reason" in one else "yes",
-            "text": cut(one.get("text") or "", _EXCERPT),
+            "position": one["position"],
+            **_passage(case, one, unit),
+            "score": retrieval["candidates"][one["position"] - 1].get("score"),
+            "context": _fate(one),
         }
-        for one in sorted(entries, key=lambda one: one.get("position") or 0)
-    ]
-    return _table(columns, records)
+        for one in sorted(entries, key=lambda one: int(one["position"]))
+    )
+
+
+def _passage(case: Case, passage: Mapping[str, Any], unit: Unit) -> dict[str, Any]:
+    return {
+        "document": passage["doc_id"],
+        "chunk": passage.get("chunk_id"),
+        "relevant": _relevance(case, passage, unit),
+        "text": cut(passage.get("text") or "", _PASSAGE_EXCERPT),
+    }
+
+
+def _fate(entry: Mapping[str, Any]) -> str:
+    fate = f"dropped: {entry['reason']}" if "reason" in entry else "in context"
+    tokens = entry.get("tokens")
+    return fate if tokens is None else f"{fate} ({counted(tokens, 'token')})"
+
+
+def _passage_table(records: Iterable[Mapping[str, Any]]) -> dg.MetadataValue:
+    """One row a passage; its text last, and without the columns in which none has anything."""
+    rows = list(records)
+    names = ("position", "document", "chunk", "score", "relevant", "context", "text")
+    columns = [name for name in names if any(row.get(name) is not None for row in rows)]
+    return _table(columns, [{name: row.get(name) for name in columns} for row in rows])
 
 
 def _judgment_table(outcomes: Mapping[str, Outcome]) -> dg.MetadataValue:
@@ -192,7 +220,7 @@ def _judgment_table(outcomes: Mapping[str, Outcome]) -> dg.MetadataValue:
             "reason": outcome.reason,
             "detail": None
             if outcome.detail is None
-            else cut(canonical_json(outcome.detail), _EXCERPT),
+            else cut(canonical_json(outcome.detail), _DETAIL_EXCERPT),
         }
         for criterion, outcome in outcomes.items()
     ]

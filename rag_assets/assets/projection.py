@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import dagster as dg
 
 from rag_assets.assets.events import instance_id, last_record, newest_events, write_events
 from rag_assets.assets.keys import INDEX, Suite
-from rag_assets.assets.metadata import case_metadata, short_metadata
+from rag_assets.assets.metadata import SHOWN_OF, case_metadata, short_metadata
 from rag_assets.assets.serialization import AssetEvent
 from rag_assets.assets.storage import plans_by_itself
 from rag_assets.contracts.canonical import digest_text
@@ -152,16 +153,19 @@ class Projection:
                 case_id: short_metadata(session, self._cases[case_id], results[case_id])
                 for case_id in case_ids
             }
-        payloads: Mapping[str, str] = {}
-        if stage not in ("cases", "judgments"):
-            payloads = session.payloads_of([str(results[case_id].digest) for case_id in case_ids])
+        digests = {
+            case_id: {one: str(session.results[one][case_id].digest) for one in SHOWN_OF[stage]}
+            for case_id in case_ids
+            if stage in SHOWN_OF
+        }
+        payloads = session.payloads_of(one for found in digests.values() for one in found.values())
         return {
             case_id: case_metadata(
                 session,
                 stage,
                 self._cases[case_id],
                 results[case_id],
-                payloads.get(str(results[case_id].digest), ""),
+                {one: json.loads(payloads[of]) for one, of in digests.get(case_id, {}).items()},
                 session.outcomes_of(case_id) if stage == "judgments" else {},
             )
             for case_id in case_ids
