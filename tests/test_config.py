@@ -551,8 +551,8 @@ def test_a_recorded_system(tmp_path: Path) -> None:
             3,
             "system.version",
             (
-                "version is required for http: there is no code to look at. Say which version of the "
-                "service answers, and change it with every deployment."
+                "version is required for http: there is no code to look at. Say which version of "
+                "the service answers, and change it with every deployment."
             ),
         ),
         (
@@ -566,8 +566,8 @@ def test_a_recorded_system(tmp_path: Path) -> None:
             6,
             "system.retries.retry_on",
             (
-                "retry_on names exceptions of your own code. What is retried over HTTP is 408, 429, "
-                "500 and above, time-outs and failed connections. Remove it."
+                "retry_on names exceptions of your own code. What is retried over HTTP is 408, "
+                "429, 500 and above, time-outs and failed connections. Remove it."
             ),
         ),
         (
@@ -599,8 +599,8 @@ def test_wrong_kinds_of_system(
             "headers: {Authorization: Bearer canary}",
             "headers.Authorization",
             (
-                "Authorization carries a credential: write ${NAME} for an environment variable that "
-                "holds it, and keep the value out of this file."
+                "Authorization carries a credential: write ${NAME} for an environment variable "
+                "that holds it, and keep the value out of this file."
             ),
         ),
         (
@@ -618,8 +618,8 @@ def test_wrong_kinds_of_system(
             'headers: {X-A: "c\\nX-B: d"}',
             "headers.X-A",
             (
-                "The value of X-A holds what a header cannot carry: a line break, white space around "
-                "it, or a character that is not ASCII."
+                "The value of X-A holds what a header cannot carry: a line break, white space "
+                "around it, or a character that is not ASCII."
             ),
         ),
         (

@@ -72,32 +72,37 @@ def recorded_artifact(kind: str, value: Any) -> Any:
     try:
         # What is noted inside would not name the kind.
         with noting_malformed():
-            return _stored(kind, value)
+            artifact = stored_artifact(kind, value)
+            if kind == RETRIEVAL:
+                _check_depth(artifact)
+            return artifact
     except ArtifactError as error:
         field = f"{kind} {error.field}".rstrip()
         raise note_malformed(ArtifactError(field, error.message)) from None
 
 
-def _stored(kind: str, value: Any) -> Any:
+def stored_artifact(kind: str, value: Any) -> Any:
+    """A value of a kind in the form in which it is stored; a retrieval need not say its depth.
+
+    Raises:
+        ArtifactError: it is malformed, or not JSON; the field is the place in it.
+    """
     model = _MODELS.get(kind)
     if model is None:
         return json_copy(value)
     if model is Citations and isinstance(value, (list, tuple)):
         value = {"ids": value}
     artifact = model.parse(value)
-    if isinstance(artifact, Retrieval):
-        _check_depth(artifact)
     return json_copy(artifact.record())
 
 
-def _check_depth(retrieval: Retrieval) -> None:
-    if retrieval.depth is None:
+def _check_depth(retrieval: Mapping[str, Any]) -> None:
+    depth, candidates = retrieval["depth"], retrieval["candidates"]
+    if depth is None:
         raise ArtifactError("depth", "is required: how many candidates were asked for")
-    if len(retrieval.candidates) > retrieval.depth:
-        raise ArtifactError(
-            "candidates",
-            f"holds {len(retrieval.candidates)} candidates, more than the depth {retrieval.depth}",
-        )
+    if len(candidates) > depth:
+        message = f"holds {len(candidates)} candidates, more than the depth {depth}"
+        raise ArtifactError("candidates", message)
 
 
 def json_copy(value: Any) -> Any:

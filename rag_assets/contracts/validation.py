@@ -143,10 +143,9 @@ def _model_at(model: type[FileModel], path: tuple[int | str, ...]) -> type[FileM
 
 def model_in(annotation: Any) -> type[FileModel] | None:
     """The model that a field holds, also where it may be None; None for any other field."""
-    for one in (annotation, *get_args(annotation)):
-        if isinstance(one, type) and issubclass(one, FileModel):
-            return one
-    return None
+    kinds = [one for one in get_args(annotation) or [annotation] if one is not type(None)]
+    only = kinds[0] if len(kinds) == 1 else None
+    return only if isinstance(only, type) and issubclass(only, FileModel) else None
 
 
 def _known_keys(model: type[FileModel], computed: Mapping[str, Any]) -> list[str]:
