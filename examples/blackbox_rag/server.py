@@ -1,6 +1,6 @@
 """The same service over HTTP: `python server.py 8766`, and then, in another terminal,
 
-    rag-assets run --config rag_assets.http.yaml
+rag-assets run --config rag_assets.http.yaml
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ MASK = "***"
 SHORTEST = 4
 """Shorter values are not masked: they can be guessed, and masking them would garble any text."""
 
+_BASIC = "Basic "
 _CREDENTIAL = re.compile(
     r"auth(?!or(?!iz))|cookie|token|secret|passw|pwd|credential|key(?!word)", re.IGNORECASE
 )
@@ -68,21 +69,33 @@ def url_secrets(url: str) -> set[str]:
     A user without a password is a key in the place of one.
     """
     parts = urlsplit(url)
-    user, password = unquote(parts.username or ""), unquote(parts.password or "")
     pairs = parse_qsl(parts.query, keep_blank_values=True)
-    plain = {password or user, *(value for name, value in pairs if is_credential(name))}
-    # As it goes out: the header that the client makes of user and password.
-    basic = base64.b64encode(f"{user}:{password}".encode()).decode() if parts.username else ""
-    written = {parts.password or parts.username or "", basic}
-    return plain | {quote(value, safe="") for value in plain} | written
+    written = parts.password or parts.username or ""
+    plain = {unquote(written), *(value for name, value in pairs if is_credential(name))}
+    sent = (basic_authorization(url) or "").removeprefix(_BASIC)
+    return plain | {quote(value, safe="") for value in plain} | {written, sent}
+
+
+def basic_authorization(url: str) -> str | None:
+    """The `Authorization` header for the user and password of a URL; None where it has none."""
+    parts = urlsplit(url)
+    if not parts.username and not parts.password:
+        return None
+    pair = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+    return _BASIC + base64.b64encode(pair.encode("utf-8")).decode("ascii")
+
+
+def url_without_user(url: str) -> str:
+    """A URL without user and password."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 def url_without_secrets(url: str) -> str:
     """A URL without user and password, and with its credentials masked."""
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
+    parts = urlsplit(url_without_user(url))
     query = "&".join(_masked_parameter(one) for one in parts.query.split("&") if one)
-    return urlunsplit((parts.scheme, host, parts.path, query, parts.fragment))
+    return urlunsplit(parts._replace(query=query))
 
 
 def _masked_parameter(written: str) -> str:

@@ -17,10 +17,12 @@ from rag_assets.contracts.kinds import json_copy, recorded_artifact
 from rag_assets.contracts.paths import NOTHING, value_at
 from rag_assets.contracts.secrets import (
     Secrets,
+    basic_authorization,
     references,
     substituted,
     url_secrets,
     url_without_secrets,
+    url_without_user,
 )
 from rag_assets.contracts.system_config import SystemKind
 from rag_assets.contracts.template import TemplateError, placeholders, render
@@ -69,7 +71,7 @@ class HttpSystem(BlackBox):
 
     Attributes:
         http: the settings as the config has them.
-        headers: as they are sent.
+        url, headers: as they are sent.
         secrets: what is masked in everything that comes back.
         connections: the clients, shared by the calls of a run.
     """
@@ -78,6 +80,7 @@ class HttpSystem(BlackBox):
     retries_timeouts: ClassVar[bool] = True
 
     http: HttpSettings = field(repr=False)
+    url: str = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
     secrets: Secrets = field(repr=False, compare=False)
     connections: Connections = field(default_factory=Connections, repr=False, compare=False)
@@ -117,7 +120,7 @@ class HttpSystem(BlackBox):
             raise HttpError(str(error)) from None
         try:
             response = await self.connections.client().request(
-                http.method, http.url, json=body, headers=self.headers
+                http.method, self.url, json=body, headers=self.headers
             )
         except httpx.RequestError as error:
             # Decided on the type: a request that cannot be made is not made again.
@@ -225,6 +228,7 @@ def load_http(config: Config, name: str, problems: list[Problem]) -> HttpSystem 
         retries=(http.retries or settings.retries).for_http(),
         seed=config.seed,
         http=http,
+        url=url_without_user(http.url),
         headers=headers,
         secrets=Secrets({*(os.environ[name] for name in named), *url_secrets(http.url)}),
     )
@@ -247,4 +251,7 @@ def _headers(http: HttpSettings, report: Report) -> dict[str, str]:
         if problem is not None:
             report(f"http.headers.{name}", f"{problem} (in the environment variables it names).")
         made[name] = value
+    basic = basic_authorization(http.url)
+    if basic is not None and not any(name.lower() == "authorization" for name in http.headers):
+        made["Authorization"] = basic
     return made

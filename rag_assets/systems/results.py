@@ -229,9 +229,9 @@ class _Reader:
         return None
 
     def _artifacts(self, row: Row, state: State | None) -> dict[str, Any]:
-        ids = {
-            part: self._part(row, part, _ids) for part in ("doc_ids", "context_ids", "citations")
-        }
+        ids = {part: self._part(row, part, _ids) for part in KINDS}
+        if state in ("empty", "denied") and ids["doc_ids"] is None:
+            ids["doc_ids"] = []
         retrieved = ids["doc_ids"]
         if retrieved is not None and state is not None and bool(retrieved) != (state == "valid"):
             wanted = "at least one id" if state == "valid" else "no id"
