@@ -102,7 +102,7 @@ def load_callable(config: Config, name: str, problems: list[Problem]) -> Callabl
     _check_function(reference, function, report)
     _check_declaration(declared, report)
     version = settings.version or declared.version
-    if callable(function) and version is None and not inspect.isfunction(function):
+    if version is None and _hides_its_code(function):
         report(
             "version",
             f"is required, because {reference} is no plain function whose code could be looked "
@@ -124,6 +124,11 @@ def load_callable(config: Config, name: str, problems: list[Problem]) -> Callabl
         code={"run": code_digest(function, config.root, extra_files=files)},
         function=function,
     )
+
+
+def _hides_its_code(function: Any) -> bool:
+    """Whether something that can be called is no function that could be looked at."""
+    return callable(function) and not (inspect.isfunction(function) or inspect.isclass(function))
 
 
 def _check_function(reference: str, function: Any, report: Report) -> None:
