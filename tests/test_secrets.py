@@ -60,6 +60,13 @@ def test_masking() -> None:
     assert "token" not in repr(secrets)
 
 
+def test_masking_inside_json() -> None:
+    secrets = Secrets(['a/b"c\\d'])
+    assert (
+        secrets.masked('{"x": "a/b\\"c\\\\d", "y": "a\\/b\\"c\\\\d"}') == '{"x": "***", "y": "***"}'
+    )
+
+
 @settings(derandomize=True, deadline=None, max_examples=80)
 @given(st.lists(st.text(min_size=4, max_size=9), max_size=4), st.text(max_size=9))
 def test_no_secret_is_left(values: list[str], around: str) -> None:

@@ -6,6 +6,7 @@ A value is secret by where it comes from and by the name it goes by, never by ho
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -33,10 +34,10 @@ class Secrets:
     """Values to be masked wherever they come up. Printing it prints none of them."""
 
     def __init__(self, values: Iterable[str]) -> None:
-        long_enough = {value for value in values if len(value) >= SHORTEST}
+        found = {one for value in values if len(value) >= SHORTEST for one in _spellings(value)}
         # The longest first: one value may hold another.
-        found = sorted(long_enough, key=lambda value: (-len(value), value))
-        self._pattern = re.compile("|".join(map(re.escape, found))) if found else None
+        ordered = sorted(found, key=lambda value: (-len(value), value))
+        self._pattern = re.compile("|".join(map(re.escape, ordered))) if found else None
 
     def masked(self, text: str) -> str:
         """A text with every secret replaced by `***`."""
@@ -51,6 +52,12 @@ class Secrets:
         if isinstance(value, list):
             return [self.masked_json(part) for part in value]
         return self.masked(value) if isinstance(value, str) else value
+
+
+def _spellings(value: str) -> set[str]:
+    """A value as it is, and as it stands inside JSON; some writers escape slashes there."""
+    written = json.dumps(value)[1:-1]
+    return {value, written, written.replace("/", "\\/")}
 
 
 def references(text: str) -> list[str]:

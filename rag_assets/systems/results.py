@@ -20,6 +20,7 @@ from rag_assets.systems.reporting import Report
 State = Literal["valid", "empty", "denied", "error", "timeout"]
 STATES: tuple[str, ...] = get_args(State)
 FAILED = ("error", "timeout")
+_HINTS = 20
 KINDS = {"doc_ids": RETRIEVAL, "context_ids": CONTEXT, "citations": CITATIONS}
 """Part of a row → kind of the artifact that is made of it."""
 
@@ -185,7 +186,9 @@ class _Reader:
             self._report(row, "case_id", f"The id of a case must be a non-empty text, got {got}.")
             return None
         if self._case_ids is not None and value not in self._case_ids:
-            hint = nearest(value, list(self._case_ids))
+            # Looking for the nearest id takes long, and only the first problems are shown.
+            few = len(self._problems) < _HINTS
+            hint = nearest(value, list(self._case_ids)) if few else ""
             self._report(row, "case_id", f"The dataset has no case {shown(value)}.{hint}")
             return None
         return value

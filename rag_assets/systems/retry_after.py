@@ -31,6 +31,6 @@ def retry_after_s(headers: Mapping[str, str]) -> float:
 def _date(written: str) -> datetime | None:
     try:
         found = parsedate_to_datetime(written)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
