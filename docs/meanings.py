@@ -21,18 +21,30 @@ CONFIG = {
     "dagster": "see below",
     "store": "see below",
     "system.name": "part of every identity that the cache goes by",
-    "system.version": "a version that you declare; part of every identity",
-    "system.rag": "a staged system, see below",
+    "system.version": (
+        "a version that you declare; part of every identity. Required for `http`, and for a "
+        "`callable` that is no plain function"
+    ),
+    "system.rag": "a staged system, see below; exactly one of the four kinds stands here",
+    "system.callable": (
+        "a function that is called as a whole, as `module:function`; sync or async"
+    ),
+    "system.http": "a service that is called over HTTP, see below",
+    "system.recorded": "results that another system gave, see below",
     "system.config": (
         "free settings of the system, such as the name of a model; part of every identity, "
         "readable in the stages as `current_case().config`"
     ),
     "system.code_paths": (
-        "globs inside the project: these files count as code of both stages, in addition to "
-        "the code that is found from the class"
+        "globs inside the project: these files count as code of the system, in addition to "
+        "the code that is found from the class or function"
     ),
-    "system.timeout_s": "seconds for one attempt of a stage",
+    "system.timeout_s": "seconds for one attempt of a stage, or of a whole call",
     "system.retries": "see below",
+    "system.records": (
+        "the kinds of artifacts that every call of a `callable` records: `retrieval/v1`, "
+        "`context/v1`, `citations/v1`, and any name of your own"
+    ),
     "system.on_malformed": (
         "a malformed artifact ends the run (`stop`), or makes only its case missing (`missing`)"
     ),
@@ -47,7 +59,44 @@ CONFIG = {
         "the version of what is searched: a text, `{file: path}` (its trimmed content) or "
         "`{callable: module:function}` (what it returns)"
     ),
-    "system.retries.attempts": "attempts of a stage in all",
+    "system.http.url": "where the service answers; a user and password in it are masked",
+    "system.http.method": "the request is JSON with every method",
+    "system.http.headers": (
+        "name to value; `${NAME}` is an environment variable, whose value is masked in everything "
+        "that comes back and stored nowhere. A credential is never written out here"
+    ),
+    "system.http.body": (
+        "a template; the input of the case without it. `{{ input }}`, `{{ case.id }}`, "
+        "`{{ case.user }}`, `{{ case.as_of }}` and `{{ seed }}` stand for values, and dotted paths "
+        "lead further (`{{ input.question }}`). A text that is one placeholder becomes the JSON "
+        "value, one inside a longer text becomes text"
+    ),
+    "system.http.output_path": (
+        "dotted path of the output in the response, such as `data.0.text`; the whole response "
+        "without it"
+    ),
+    "system.http.artifacts": "kind of an artifact to its dotted path in the response",
+    "system.http.timeout_s": "replaces `system.timeout_s`",
+    "system.http.retries": "replaces `system.retries`, see below",
+    "system.http.retries.attempts": "attempts in all; 4 where nothing is written",
+    "system.http.retries.wait_s": "as in `system.retries`; `Retry-After` is the least wait",
+    "system.http.retries.max_wait_s": "as in `system.retries`",
+    "system.http.retries.retry_on": "not for HTTP",
+    "system.recorded.path": "a `.jsonl`, `.csv` or `.tsv` file with one row for each case",
+    "system.recorded.map": "which column or dotted path holds what, see below",
+    "system.recorded.map.case_id": "the case that a row answers",
+    "system.recorded.map.state": (
+        "`valid`, `empty`, `denied`, `error` or `timeout`; without it, the ids and the error tell"
+    ),
+    "system.recorded.map.doc_ids": (
+        "ids of the retrieved documents, best first: a list, or text like `kb-01|kb-07`"
+    ),
+    "system.recorded.map.answer": "the answer; evaluators find it as the field `answer`",
+    "system.recorded.map.citations": "the cited ids, written like `doc_ids`",
+    "system.recorded.map.context_ids": "what the model was given, written like `doc_ids`",
+    "system.recorded.map.abstained": "true or false; evaluators find it as the field `abstained`",
+    "system.recorded.map.error": "why there is no result",
+    "system.retries.attempts": "attempts of a stage or call in all; 4 for `http` without this key",
     "system.retries.wait_s": "the longest first wait, in seconds; it doubles with every attempt",
     "system.retries.max_wait_s": "the longest of all waits, in seconds",
     "system.retries.retry_on": "the exceptions after which to try again, as `module:Class`",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
     from rag_assets.contracts.errors import ArtifactError, RagAssetsError
     from rag_assets.systems.current import CurrentCase, current_case
-    from rag_assets.systems.declaration import rag_system
+    from rag_assets.systems.declaration import rag_system, system
 
 __all__ = [
     "ArtifactError",
@@ -38,6 +38,7 @@ __all__ = [
     "build_definitions",
     "current_case",
     "rag_system",
+    "system",
 ]
 
 _HOMES = {
@@ -54,6 +55,7 @@ _HOMES = {
     "build_definitions": "assets",
     "current_case": "systems.current",
     "rag_system": "systems.declaration",
+    "system": "systems.declaration",
 }
 
 

@@ -826,7 +826,7 @@ def test_64_cases_in_flight_see_themselves_only(loop: EventLoop, asynchronous: b
 
 
 def test_there_is_no_current_case_outside_of_a_stage(loop: EventLoop) -> None:
-    said = "current_case() works in the thread or task in which rag-assets calls a stage."
+    said = "current_case() works in the thread or task in which rag-assets calls your code."
     with pytest.raises(RagAssetsError, match="In a thread of your own") as caught:
         current_case()
     assert str(caught.value).startswith(said)

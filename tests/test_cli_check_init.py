@@ -236,7 +236,10 @@ def test_init_refuses_a_folder_in_use(tmp_path):
 def test_init_names_its_examples(tmp_path):
     result = call(tmp_path, "init", "--example", "list")
     assert result.exit_code == 0
-    assert "support_rag  which stage of a support bot fails?" in result.stdout.splitlines()
+    assert result.stdout.splitlines() == [
+        "blackbox_rag  evaluate an application that is called as a whole",
+        "support_rag   which stage of a support bot fails?",
+    ]
     result = call(tmp_path, "init", "--example", "suport_rag", "x")
     assert result.exit_code == 2
     assert result.stderr.startswith(
@@ -244,6 +247,15 @@ def test_init_names_its_examples(tmp_path):
     )
     assert call(tmp_path, "init").exit_code == 2
     assert not list(tmp_path.iterdir())
+
+
+def test_init_copies_a_project_that_is_called_as_a_whole(tmp_path):
+    result = call(tmp_path, "init", "--example", "blackbox_rag", "my-rag")
+    assert result.exit_code == 0
+    for config in ("rag_assets.yaml", "rag_assets.http.yaml"):
+        checked = call(tmp_path / "my-rag", "check", "--config", config)
+        assert checked.exit_code == 0, checked.stderr
+        assert checked.stdout.startswith(f"{config} is valid\n")
 
 
 def test_errors_of_check_are_the_json_of_run_as_well(sample):

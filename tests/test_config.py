@@ -8,16 +8,17 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from rag_assets.contracts.canonical import digest
-from rag_assets.contracts.config import (
+from rag_assets.contracts.config import Config, read_config
+from rag_assets.contracts.errors import Problem
+from rag_assets.contracts.http_config import HttpSettings
+from rag_assets.contracts.recorded_config import RecordedMap, RecordedSettings
+from rag_assets.contracts.system_config import (
     CallableVersion,
-    Config,
     FileVersion,
     RagSettings,
-    Retries,
     SystemConfig,
-    read_config,
 )
-from rag_assets.contracts.errors import Problem
+from rag_assets.contracts.timing import Retries
 
 MINIMAL = """\
 project: support
@@ -108,8 +109,8 @@ def test_the_minimal_config_has_the_documented_defaults(tmp_path: Path) -> None:
     assert config.suite == "regression"
     assert config.system.version is None
     assert config.system.rag == RagSettings(object="app:SupportRag")
-    assert config.system.rag.depth is None
-    assert config.system.rag.index_version is None
+    assert config.system.staged.depth is None
+    assert config.system.staged.index_version is None
     assert config.system.config is None
     assert config.system.code_paths == ()
     assert config.system.timeout_s == 120.0
@@ -399,8 +400,8 @@ def test_a_misspelt_required_key_is_one_problem(tmp_path: Path, old: str, new: s
         (
             "  rag:\n    object: app:SupportRag\n",
             3,
-            "system.rag",
-            "rag is required: exactly one of rag, callable, http, recorded.",
+            "system",
+            "system needs exactly one of rag, callable, http, recorded.",
         ),
     ],
 )
@@ -427,23 +428,262 @@ def test_keys_of_later_versions_at_the_top(tmp_path: Path, line: str) -> None:
     )
 
 
-@pytest.mark.parametrize("kind", ["callable", "http", "recorded"])
-def test_other_kinds_of_system_are_not_in_this_version(tmp_path: Path, kind: str) -> None:
-    text = MINIMAL.replace("  rag:\n    object: app:SupportRag\n", f"  {kind}: app:answer\n")
-    assert only_problem(tmp_path, text) == (
-        5,
-        f"system.{kind}",
-        f"{kind} is not in this version of rag-assets; remove it.",
-    )
+RAG = "  rag:\n    object: app:SupportRag\n"
+
+
+def as_kind(text: str) -> str:
+    """The minimal config with another kind of system, which begins on line 5."""
+    return MINIMAL.replace(RAG, f"  {text}\n")
 
 
 def test_two_kinds_of_system(tmp_path: Path) -> None:
-    config, problems = read(tmp_path, with_system("callable: app:answer"))
+    assert only_problem(tmp_path, with_system("callable: app:answer")) == (
+        3,
+        "system",
+        "system holds rag and callable; exactly one of them may stand here.",
+    )
+
+
+def test_a_kind_that_is_null_is_none(tmp_path: Path) -> None:
+    assert valid(tmp_path, with_system("callable: null")).system.kind == "rag"
+    assert only_problem(tmp_path, as_kind("rag: null")) == (
+        3,
+        "system",
+        "system needs exactly one of rag, callable, http, recorded.",
+    )
+
+
+def test_a_callable(tmp_path: Path) -> None:
+    system = valid(tmp_path, as_kind("callable: app:run\n  records: [retrieval/v1, trace]")).system
+    assert (system.kind, system.callable) == ("callable", "app:run")
+    assert system.records == ("retrieval/v1", "trace")
+    assert valid(tmp_path, as_kind("callable: app:run")).system.records is None
+
+
+HTTP = """http:
+    url: http://127.0.0.1:8766/answer
+    method: PUT
+    headers: {Authorization: "Bearer ${TOKEN}", X-Model: large}
+    output_path: result.0
+    artifacts: {retrieval/v1: evidence.retrieval, trace: trace}
+    body: {q: "{{ input.question }}", who: "user {{ case.user.id }}", k: 3, seed: "{{ seed }}"}
+    timeout_s: 5
+    retries: {wait_s: 0}
+  version: "1\""""
+
+
+def test_an_http_system(tmp_path: Path) -> None:
+    system = valid(tmp_path, as_kind(HTTP)).system
+    assert system.kind == "http"
+    assert system.http == HttpSettings(
+        url="http://127.0.0.1:8766/answer",
+        method="PUT",
+        headers={"Authorization": "Bearer ${TOKEN}", "X-Model": "large"},
+        output_path="result.0",
+        artifacts={"retrieval/v1": "evidence.retrieval", "trace": "trace"},
+        body={
+            "q": "{{ input.question }}",
+            "who": "user {{ case.user.id }}",
+            "k": 3,
+            "seed": "{{ seed }}",
+        },
+        timeout_s=5.0,
+        retries=Retries(wait_s=0.0),
+    )
+    small = valid(tmp_path, as_kind("version: x\n  http: {url: 'http://h/'}")).system.http
+    assert small == HttpSettings(url="http://h/")
+    assert small is not None
+    assert (small.method, small.body, small.output_path) == ("POST", None, None)
+
+
+def test_http_makes_four_attempts_where_the_file_names_none() -> None:
+    assert Retries(wait_s=0.1).for_http() == Retries(attempts=4, wait_s=0.1)
+    assert Retries(attempts=1).for_http() == Retries(attempts=1)
+
+
+def test_a_recorded_system(tmp_path: Path) -> None:
+    system = valid(tmp_path, as_kind("recorded: {path: r.csv, map: {answer: reply.text}}")).system
+    assert system.recorded == RecordedSettings(path="r.csv", map=RecordedMap(answer="reply.text"))
+    assert system.recorded is not None
+    assert system.recorded.map.case_id == "case_id"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key", "message"),
+    [
+        (
+            "callable: 3",
+            5,
+            "system.callable",
+            'callable must be a string, got 3; write callable: "3" in quotes.',
+        ),
+        (
+            "callable: app:run\n  records: [retrieval/v2]",
+            6,
+            "system.records.0",
+            'The entry must be retrieval/v1, the one version there is, got "retrieval/v2".',
+        ),
+        (
+            "callable: app:run\n  records: retrieval/v1",
+            6,
+            "system.records",
+            'records must be a list, got "retrieval/v1"; write records: ["retrieval/v1"].',
+        ),
+        (
+            "rag: {object: app:Rag}\n  records: [trace]",
+            6,
+            "system.records",
+            (
+                "records belongs to a callable; a staged system records what its stages return. "
+                "Remove it."
+            ),
+        ),
+        (
+            "version: x\n  http: {url: 'http://h/'}\n  records: [trace]",
+            7,
+            "system.records",
+            (
+                "records belongs to a callable; name the artifacts of a response in "
+                "system.http.artifacts. Remove it."
+            ),
+        ),
+        (
+            "recorded: {path: r.csv}\n  code_paths: ['x/*']",
+            6,
+            "system.code_paths",
+            "code_paths adds to the code of a system, and recorded has none here. Remove it.",
+        ),
+        (
+            "http: {url: 'http://h/'}",
+            3,
+            "system.version",
+            (
+                "version is required for http: there is no code to look at. Say which version of "
+                "the service answers, and change it with every deployment."
+            ),
+        ),
+        (
+            "version: x\n  http: {}",
+            6,
+            "system.http.url",
+            "url is required: where the service answers, such as http://127.0.0.1:8000/answer.",
+        ),
+        (
+            "version: x\n  retries: {retry_on: ['app:Busy']}\n  http: {url: 'http://h/'}",
+            6,
+            "system.retries.retry_on",
+            (
+                "retry_on names exceptions of your own code. What is retried over HTTP is 408, "
+                "429, 500 and above, time-outs and failed connections. Remove it."
+            ),
+        ),
+        (
+            "recorded: {path: r.csv, map: {anser: x}}",
+            5,
+            "system.recorded.map.anser",
+            'The key "anser" is not known. Did you mean "answer"?',
+        ),
+    ],
+)
+def test_wrong_kinds_of_system(
+    tmp_path: Path, text: str, line: int, key: str, message: str
+) -> None:
+    assert only_problem(tmp_path, as_kind(text)) == (line, key, message)
+
+
+@pytest.mark.parametrize(
+    ("line", "key", "message"),
+    [
+        ("url: ftp://h/", "url", "url must be a URL like http://127.0.0.1:8000/answer."),
+        ("url: http://h:x/", "url", "url must be a URL like http://127.0.0.1:8000/answer."),
+        ("method: PATCH", "method", 'method must be one of POST, GET, PUT, got "PATCH".'),
+        (
+            "headers: {X-Count: 3}",
+            "headers.X-Count",
+            'X-Count must be a string, got 3; write X-Count: "3" in quotes.',
+        ),
+        (
+            "headers: {Authorization: Bearer canary}",
+            "headers.Authorization",
+            (
+                "Authorization carries a credential: write ${NAME} for an environment variable "
+                "that holds it, and keep the value out of this file."
+            ),
+        ),
+        (
+            "headers: {x-model: 'a ${1B}'}",
+            "headers.x-model",
+            "x-model holds a ${ that names no environment variable; write it like ${API_TOKEN}.",
+        ),
+        ("headers: {'a b': c}", "headers.a b", '"a b" is no name of a header.'),
+        (
+            "headers: {X-A: c, x-a: d}",
+            "headers.x-a",
+            "The header x-a stands here twice; keep one.",
+        ),
+        (
+            'headers: {X-A: "c\\nX-B: d"}',
+            "headers.X-A",
+            (
+                "The value of X-A holds what a header cannot carry: a line break, white space "
+                "around it, or a character that is not ASCII."
+            ),
+        ),
+        (
+            "artifacts: {context/v3: a}",
+            "artifacts.context/v3",
+            'The kind must be context/v1, the one version there is, got "context/v3".',
+        ),
+        (
+            "body: {a: ['{{ case.usr }}']}",
+            "body.a.0",
+            'The placeholder "case.usr" is not known. Did you mean "case.user"?',
+        ),
+        (
+            "body: 'x {{ input'",
+            "body",
+            'A placeholder is not closed; write it like "{{ input }}".',
+        ),
+        ("timeout_s: 0", "timeout_s", "timeout_s must be greater than 0, got 0."),
+    ],
+)
+def test_wrong_values_in_http(tmp_path: Path, line: str, key: str, message: str) -> None:
+    url = "" if line.startswith("url") else "    url: http://h/\n"
+    text = as_kind(f"version: x\n  http:\n{url}    {line}")
+    where = 7 if line.startswith("url") else 8
+    assert only_problem(tmp_path, text) == (where, f"system.http.{key}", message)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Authorization",
+        "Proxy-Authorization",
+        "X-Api-Key",
+        "api-key",
+        "Cookie",
+        "X-Access-Token",
+        "Client-Secret",
+        "Ocp-Apim-Subscription-Key",
+        "X-Password",
+        "X-Custom-Auth",
+    ],
+)
+def test_a_credential_is_never_written_out(tmp_path: Path, name: str) -> None:
+    def text(value: str) -> str:
+        return as_kind(f"version: x\n  http: {{url: 'http://h/', headers: {{{name}: '{value}'}}}}")
+
+    config, problems = read(tmp_path, text("canary-7c1f"))
     assert config is None
-    assert [(problem.line, problem.key, problem.message) for problem in problems] == [
-        (3, "system", "system holds rag and callable; exactly one of them may stand here."),
-        (5, "system.callable", "callable is not in this version of rag-assets; remove it."),
-    ]
+    assert [problem.key for problem in problems] == [f"system.http.headers.{name}"]
+    assert "canary" not in str(problems)
+    assert valid(tmp_path, text("${SECRET}")).system.kind == "http"
+
+
+@pytest.mark.parametrize("name", ["Accept", "X-Author", "X-Keyword", "X-Model"])
+def test_other_headers_may_be_literal(tmp_path: Path, name: str) -> None:
+    text = as_kind(f"version: x\n  http: {{url: 'http://h/', headers: {{{name}: v}}}}")
+    assert valid(tmp_path, text).system.kind == "http"
 
 
 @pytest.mark.parametrize("reference", ["app", "app:", ":x", "app.py:1x", "a b:c", "app:x:y"])
@@ -608,8 +848,8 @@ NAMES = [
     *Config.model_fields,
     *SystemConfig.model_fields,
     *RagSettings.model_fields,
+    *HttpSettings.model_fields,
     "budget",
-    "http",
     "file",
     "callable",
     "type",

@@ -69,7 +69,7 @@ class Artifact(BaseModel):
         try:
             super().__init__(**data)
         except ValidationError as error:
-            raise _note(_artifact_error(error)) from None
+            raise note_malformed(_artifact_error(error)) from None
 
     # Tells pydantic that nested models need no call of this constructor (paths stay whole).
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
@@ -85,10 +85,14 @@ class Artifact(BaseModel):
             value = vars(value)
         if not isinstance(value, Mapping):
             name = cls.__name__
-            raise _note(ArtifactError("", f"must be a {name} or a mapping, got {_shown(value)}"))
+            raise note_malformed(
+                ArtifactError("", f"must be a {name} or a mapping, got {_shown(value)}")
+            )
         for key in value:
             if not isinstance(key, str):
-                raise _note(ArtifactError("", f"has the key {_shown(key)}, and keys are strings"))
+                raise note_malformed(
+                    ArtifactError("", f"has the key {_shown(key)}, and keys are strings")
+                )
         return cls(**value)
 
 
@@ -248,7 +252,8 @@ def _record(model: Artifact) -> dict[str, Any]:
     return {name: value for name, value in model.__dict__.items() if value not in (None, {})}
 
 
-def _note(error: ArtifactError) -> ArtifactError:
+def note_malformed(error: ArtifactError) -> ArtifactError:
+    """Remember an error for whoever collects them (`noting_malformed`); returns it."""
     noted = _noted.get()
     if noted is not None:
         noted.append(error)

@@ -9,56 +9,28 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field
 
 from rag_assets.contracts.canonical import digest
 from rag_assets.contracts.cron import must_be_cron
 from rag_assets.contracts.errors import Problem, nearest
+from rag_assets.contracts.system_config import SystemConfig, check_system
 from rag_assets.contracts.text import shown
+from rag_assets.contracts.timing import SecondsOrZero
 from rag_assets.contracts.validation import (
     FileModel,
     FormatVersion,
     NonEmpty,
-    Reference,
+    PositiveInt,
     Texts,
-    is_reference,
     validate,
 )
 from rag_assets.contracts.yaml_source import YamlSource, read_yaml
 
-SYSTEM_KINDS = ("rag", "callable", "http", "recorded")
 STAGED_SLICES = ("relevant_position", "context_truncated")
 METADATA_SLICE = "metadata."
 
 _LATER_SLICES = ("stale_source", "admissible_source")
-
-
-class FileVersion(FileModel):
-    """The index version is the trimmed content of a file, relative to the config file."""
-
-    file: Path
-
-
-class CallableVersion(FileModel):
-    """The index version is the string that a function returns."""
-
-    callable: Reference
-
-
-def _index_version(value: Any) -> Any:
-    match value:
-        case None | FileVersion() | CallableVersion():
-            return value
-        case str() if value:
-            return value
-        case {"file": str(file)} if file and len(value) == 1:
-            return FileVersion(file=Path(file))
-        case {"callable": str(reference)} if is_reference(reference) and len(value) == 1:
-            return CallableVersion(callable=reference)
-    raise ValueError(
-        "must be a string (numbers in quotes), {file: path} or {callable: module:function}, "
-        f"got {shown(value)}"
-    )
 
 
 # What Dagster takes; it would say so when the definitions are made, where no line is known.
@@ -71,53 +43,13 @@ def _must_be_owner(value: str) -> str:
     return value
 
 
-PositiveInt = Annotated[int, Field(ge=1)]
-Seconds = Annotated[float, Field(gt=0)]
-SecondsOrZero = Annotated[float, Field(ge=0)]
 Owner = Annotated[str, AfterValidator(_must_be_owner)]
-IndexVersion = Annotated[
-    str | FileVersion | CallableVersion | None, BeforeValidator(_index_version)
-]
-
-
-class RagSettings(FileModel):
-    """`system.rag`: a staged system. What is None is left to the class decorator."""
-
-    object: Reference = Field(description="the staged system, as module:attribute")
-    depth: PositiveInt | None = None
-    top_k: PositiveInt | None = None
-    token_budget: PositiveInt | None = None
-    index_version: IndexVersion = None
 
 
 Source = Literal[
     "latency_ms", "retrieval_ms", "generation_ms", "input_tokens", "output_tokens", "cost_usd"
 ]
 SOURCES: tuple[str, ...] = get_args(Source)
-
-
-class Retries(FileModel):
-    """When a failed attempt is made again. Waits are in seconds."""
-
-    attempts: PositiveInt = 1
-    wait_s: SecondsOrZero = 0.5
-    max_wait_s: SecondsOrZero = 30.0
-    retry_on: Annotated[tuple[Reference, ...], Field(strict=False)] = ()
-
-
-class SystemConfig(FileModel):
-    """`system`: what is evaluated."""
-
-    later_keys: ClassVar[frozenset[str]] = frozenset({"callable", "http", "recorded", "records"})
-
-    name: NonEmpty = Field(description="a name for the system, part of every identity")
-    version: NonEmpty | None = None
-    rag: RagSettings = Field(description=f"exactly one of {', '.join(SYSTEM_KINDS)}")
-    config: Mapping[str, Any] | None = None
-    code_paths: Texts = ()
-    timeout_s: Seconds = 120.0
-    retries: Retries = Retries()
-    on_malformed: Literal["stop", "missing"] = "stop"
 
 
 class Concurrency(FileModel):
@@ -242,7 +174,7 @@ def read_config(path: Path, problems: list[Problem], *, name: str | None = None)
 
 def _config(source: YamlSource, path: Path, problems: list[Problem]) -> Config | None:
     content = dict(source.content)
-    said = _check_system_kind(source, problems)
+    check_system(source, problems)
     _check_slices(source, problems)
     _check_metrics(source, problems)
     if isinstance(content.get("dataset"), str):
@@ -255,20 +187,7 @@ def _config(source: YamlSource, path: Path, problems: list[Problem]) -> Config |
         "digest": digest(source.content),
         "lines": source.lines,
     }
-    return validate(Config, content, source, problems, computed=computed, said=said)
-
-
-def _check_system_kind(source: YamlSource, problems: list[Problem]) -> set[str]:
-    """Exactly one kind of system. Returns the keys that need no further problem."""
-    system = source.content.get("system")
-    if not isinstance(system, dict):
-        return set()
-    kinds = [kind for kind in SYSTEM_KINDS if kind in system]
-    if len(kinds) > 1:
-        message = f"system holds {' and '.join(kinds)}; exactly one of them may stand here."
-        problems.append(source.problem("system", message))
-    # Another kind than `rag` is refused on its own; `rag` is then not what is missing.
-    return {"system.rag"} if kinds and "rag" not in kinds else set()
+    return validate(Config, content, source, problems, computed=computed)
 
 
 def _dataset_path(source: YamlSource, root: Path, problems: list[Problem]) -> Path:

@@ -72,6 +72,20 @@ class StageKeys:
         return digest([self.execution, *_asker(case), sample])
 
 
+def execution_key(
+    system_identity: str, seeds: Mapping[str, int], case: Case, sample: int = 0
+) -> str:
+    """Identity of one case's execution by a system that is called as a whole.
+
+    Args:
+        system_identity: digest over all settings and code of the system.
+        seeds: function → seed, where it takes one.
+        case: the case.
+        sample: number of the sample, from 0.
+    """
+    return digest(["execution/v1", system_identity, sorted(seeds.items()), *_asker(case), sample])
+
+
 def judgment_key(criterion: str, evaluator: str, case_part: Any, artifacts: Sequence[str]) -> str:
     """Identity of one judgment.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
@@ -47,6 +47,7 @@ def _must_be_reference(value: str) -> str:
     return value
 
 
+PositiveInt = Annotated[int, Field(ge=1)]
 NonEmpty = Annotated[str, Field(min_length=1)]
 FormatVersion = Annotated[int, AfterValidator(_must_be_one)]
 Reference = Annotated[str, AfterValidator(_must_be_reference)]
@@ -133,11 +134,18 @@ def _message(
 
 def _model_at(model: type[FileModel], path: tuple[int | str, ...]) -> type[FileModel]:
     for part in path:
-        inner = model.model_fields[str(part)].annotation
-        if not (isinstance(inner, type) and issubclass(inner, FileModel)):
+        inner = model_in(model.model_fields[str(part)].annotation)
+        if inner is None:
             raise TypeError(f"{part} of {model.__name__} holds no model")
         model = inner
     return model
+
+
+def model_in(annotation: Any) -> type[FileModel] | None:
+    """The model that a field holds, also where it may be None; None for any other field."""
+    kinds = [one for one in get_args(annotation) or [annotation] if one is not type(None)]
+    only = kinds[0] if len(kinds) == 1 else None
+    return only if isinstance(only, type) and issubclass(only, FileModel) else None
 
 
 def _known_keys(model: type[FileModel], computed: Mapping[str, Any]) -> list[str]:

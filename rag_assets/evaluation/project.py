@@ -13,9 +13,17 @@ from rag_assets.contracts.config import Config, OperationalMetric
 from rag_assets.contracts.dataset import read_dataset
 from rag_assets.contracts.errors import InputError, Problem
 from rag_assets.contracts.identities import StageKeys
+from rag_assets.contracts.kinds import CITATIONS, CONTEXT, RETRIEVAL
 from rag_assets.contracts.loading import forget_project_modules, load_object
 from rag_assets.contracts.policy import MetricKind, Policy, check_policy, read_policy
 from rag_assets.contracts.text import names
+from rag_assets.evaluation.checks import (
+    check_metric_ids,
+    check_names,
+    check_slices,
+    check_staged_slices,
+    relative,
+)
 from rag_assets.evaluation.grouping import group_keys
 from rag_assets.evaluation.matching import Unit
 from rag_assets.evaluation.places import (
@@ -29,9 +37,9 @@ from rag_assets.evaluation.places import state_folder as state_folder
 from rag_assets.evaluators import Evaluator, build_evaluators
 from rag_assets.evaluators.ranking import RankingParameters
 from rag_assets.store import Store
-from rag_assets.systems.staged import StagedSystem, load_staged
-
-_NEEDED = ("dagster", "duckdb", "numpy", "scipy", "sqlalchemy", "pydantic", "yaml", "rich", "ulid")
+from rag_assets.systems.blackbox import BlackBox
+from rag_assets.systems.load import load_system
+from rag_assets.systems.staged import StagedSystem
 
 
 @dataclass(frozen=True)
@@ -39,7 +47,8 @@ class Project:
     """A checked project.
 
     Attributes:
-        config, dataset, system, evaluators: as the config names them.
+        config, dataset, evaluators: as the config names them.
+        evaluated: the system, of whichever kind.
         policy: what decides, or None without a policy file.
         retry_on: exception classes that a stage is tried again for.
         warnings: sentences for the person who starts a run.
@@ -47,11 +56,25 @@ class Project:
 
     config: Config
     dataset: Dataset
-    system: StagedSystem
+    evaluated: StagedSystem | BlackBox
     evaluators: tuple[Evaluator, ...]
     policy: Policy | None
     retry_on: tuple[type[BaseException], ...]
     warnings: tuple[str, ...]
+
+    @property
+    def system(self) -> StagedSystem:
+        """The system, where stages are to be called.
+
+        Raises:
+            InputError: it is called as a whole.
+        """
+        if isinstance(self.evaluated, BlackBox):
+            raise InputError(
+                f"A system of the kind {self.evaluated.kind} can be checked, and not run yet: this "
+                "version runs staged systems (system.rag)."
+            )
+        return self.evaluated
 
     @cached_property
     def relevance_unit(self) -> Unit:
@@ -109,21 +132,22 @@ def load_project(
     forget_project_modules(config_path.parent)
     config = load_config(config_path)
     problems: list[Problem] = []
-    _check_names(config, problems)
-    dataset = read_dataset(config.dataset, problems, name=_relative(config.dataset, config.root))
-    system = load_staged(config, config_path.name, problems)
+    check_names(config, problems)
+    dataset = read_dataset(config.dataset, problems, name=relative(config.dataset, config.root))
+    system = load_system(config, config_path.name, dataset, problems)
     evaluators = build_evaluators(
         config.evaluators,
         file=config_path.name,
-        depth=system.depth if system else None,
+        depth=system.depth if isinstance(system, StagedSystem) else None,
         recorded=_recorded(system),
         dataset=dataset,
         root=config.root,
         problems=problems,
     )
+    check_staged_slices(config, problems)
     if dataset is not None:
-        _check_slices(config, dataset, problems)
-    _check_metric_ids(config, evaluators, problems)
+        check_slices(config, dataset, problems)
+    check_metric_ids(config, evaluators, problems)
     policy = None
     if with_policy:
         policy = _policy(config, policy_path, evaluators, dataset, problems)
@@ -171,7 +195,7 @@ def _policy(
     path = named or config.root / POLICY_FILE
     if named is None and not path.exists():
         return None
-    name = _relative(path.resolve(), config.root)
+    name = relative(path.resolve(), config.root)
     policy = read_policy(path, problems, name=name)
     # A metric can only be called unknown when all evaluators could be built.
     if policy is not None and dataset is not None and not problems:
@@ -203,59 +227,20 @@ def _retry_on(config: Config, problems: list[Problem]) -> tuple[type[BaseExcepti
     return tuple(classes)
 
 
-def _check_names(config: Config, problems: list[Problem]) -> None:
-    """A module of the project must not stand in the way of a package that is needed here."""
-    for name in _NEEDED:
-        for file in (config.root / f"{name}.py", config.root / name / "__init__.py"):
-            if file.exists():
-                message = (
-                    f"{_relative(file, config.root)} has the name of a package that rag-assets "
-                    "needs, and would be imported instead of it. Rename it."
-                )
-                problems.append(Problem(config.path.name, 0, "", message))
-
-
-def _recorded(system: StagedSystem | None) -> frozenset[str]:
-    """The artifacts that a staged system records; citations only where a path leads to them."""
+def _recorded(system: StagedSystem | BlackBox | None) -> frozenset[str]:
+    """The parts that evaluators can read; of a staged system, citations only where a path is."""
+    if isinstance(system, BlackBox):
+        kinds = {"retrieval": RETRIEVAL, "context": CONTEXT, "citations": CITATIONS}
+        return frozenset(part for part, kind in kinds.items() if kind in system.records)
     cites = system is None or system.citations_path is not None
     return frozenset({"retrieval", "context", *(["citations"] if cites else [])})
 
 
-def _check_metric_ids(
-    config: Config, evaluators: tuple[Evaluator, ...], problems: list[Problem]
-) -> None:
-    criteria = {evaluator.criterion for evaluator in evaluators}
-    for index, metric in enumerate(config.metrics):
-        if metric.id in criteria:
-            key = f"metrics.{index}.id"
-            message = f'The id "{metric.id}" is the criterion of an evaluator; take another one.'
-            line = config.lines.get(key, 0)
-            problems.append(Problem(config.path.name, line, key, message))
-
-
-def _check_slices(config: Config, dataset: Dataset, problems: list[Problem]) -> None:
-    for index, name in enumerate(config.slices):
-        if not name.startswith("metadata."):
-            continue
-        key = name.removeprefix("metadata.")
-        for case in dataset.cases:
-            if isinstance(case.metadata.get(key), (dict, list)):
-                kind = "an object" if isinstance(case.metadata[key], dict) else "a list"
-                dotted = f"slices.{index}"
-                message = (
-                    f"{name} cannot be a slice: it is {kind} in case {case.id} (line {case.line}). "
-                    "Slice on a string, number or boolean."
-                )
-                line = config.lines.get(dotted, 0)
-                problems.append(Problem(config.path.name, line, dotted, message))
-                break
-
-
 def _warnings(
-    system: StagedSystem, evaluators: Sequence[Evaluator], dataset: Dataset
+    system: StagedSystem | BlackBox, evaluators: Sequence[Evaluator], dataset: Dataset
 ) -> tuple[str, ...]:
     found: list[str] = []
-    if system.index_version is None:
+    if isinstance(system, StagedSystem) and system.index_version is None:
         found.append(
             "No index_version is declared: retrieval stays cached until the code changes. Set "
             "system.rag.index_version to a string, a file or a callable that changes with the "
@@ -270,10 +255,6 @@ def _warnings(
                 f"measures nothing. Check the parameters of {evaluator} against the dataset."
             )
     return tuple(found)
-
-
-def _relative(path: Path, root: Path) -> str:
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
 
 def selection(dataset: Dataset, pattern: str | None, limit: int | None) -> tuple[str, ...] | None:

@@ -10,6 +10,7 @@ from rag_assets.evaluation.project import Project
 from rag_assets.evaluation.wording import counted, interval_text, plain_number, rule_words
 from rag_assets.reports.layout import INDENT, Cell, Line, block, blocks, heading, line, packed, rows
 from rag_assets.statistics.display import RATE
+from rag_assets.systems.blackbox import BlackBox
 
 _NAMES = 9
 
@@ -45,7 +46,7 @@ def decidable(attainable: Sequence[Attainable], width: int | None) -> list[Line]
 def warnings(project: Project) -> list[Line]:
     """What else should be known before a run."""
     found = list(project.warnings)
-    for stage, code in sorted(project.system.code.items()):
+    for stage, code in sorted(project.evaluated.code.items()):
         found += [f"Code of {stage}: {sentence}" for sentence in code.widened]
     if not found:
         return []
@@ -71,20 +72,26 @@ def _takes(one: Attainable) -> str:
 
 
 def _suite(project: Project, width: int | None) -> list[Line]:
-    config, system = project.config, project.system
-    settings = {
-        "version": system.version,
-        "depth": system.depth,
-        "top_k": system.top_k,
-        "token_budget": system.token_budget,
-        "index_version": system.index_version,
-    }
+    config, system = project.config, project.evaluated
+    if isinstance(system, BlackBox):
+        kind = [system.kind]
+        records = ", ".join(sorted(system.records)) or "nothing"
+        settings: dict[str, object] = {"version": system.version, "records": records}
+    else:
+        kind = []
+        settings = {
+            "version": system.version,
+            "depth": system.depth,
+            "top_k": system.top_k,
+            "token_budget": system.token_budget,
+            "index_version": system.index_version,
+        }
     told = [f"{name} {value}" for name, value in settings.items() if value is not None]
     cases = counted(len(project.dataset.cases), "case")
     facts = {
         "project": [config.project],
         "dataset": [f"{cases} in {config.dataset.name}", f"suite: {config.suite}"],
-        "system": [system.name, *told],
+        "system": [system.name, *kind, *told],
     }
     if config.slices:
         support = f"(support from {counted(config.min_slice_support, 'case')})"

@@ -14,9 +14,11 @@ from typing import Any, Literal
 from rag_assets.contracts.artifacts import noting_malformed
 from rag_assets.contracts.errors import ArtifactError
 from rag_assets.contracts.loading import user_frames
-from rag_assets.systems.current import CurrentCase, serving
+from rag_assets.systems.current import CurrentCase, RecorderError, serving
 
-FailureReason = Literal["execution_error", "timeout", "malformed_artifact", "not_executed"]
+FailureReason = Literal[
+    "execution_error", "timeout", "malformed_artifact", "not_executed", "not_recorded"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +40,43 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try of a call: its state ("ok", "error" or "timeout"), error text and duration in ms."""
+    """One try of a call.
+
+    Attributes:
+        state: what it came to.
+        error: class and text of the exception, "" where there was none.
+        duration_ms: how long it took, without the wait before it.
+        status: the HTTP status of an answer that was an error; None otherwise.
+    """
 
     state: Literal["ok", "error", "timeout"]
     error: str
     duration_ms: float
+    status: int | None = None
+
+
+class CallError(Exception):
+    """A call failed in a way that the system knows more about than its text.
+
+    Attributes:
+        reason: the missing reason that it counts as.
+        status: the HTTP status, where there is one.
+        may_pass: whether another attempt can succeed.
+        wait_s: the least seconds to wait before it.
+    """
+
+    reason: FailureReason = "execution_error"
+    status: int | None = None
+    may_pass: bool = False
+    wait_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class CallSettings:
-    """How calls are made: slots, seconds per attempt, tries, and which exceptions are retried."""
+    """How calls are made: slots, seconds per attempt, tries, and which exceptions are retried.
+
+    A `CallError` says itself whether it may be retried; `retries_timeouts` says it of time-outs.
+    """
 
     limit: int
     timeout_s: float
@@ -56,6 +85,7 @@ class CallSettings:
     wait_s: float = 0.5
     max_wait_s: float = 30.0
     retry_on: tuple[type[BaseException], ...] = ()
+    retries_timeouts: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -110,8 +140,9 @@ def attempt(call: Call, settings: CallSettings) -> Iterator[None]:
             yield
     except BaseException as raised:
         error = raised
-    if noted and call.has_contract:
-        error = noted[0]
+    broken = next((one for one in noted if _breaks_contract(call, one)), None)
+    if broken is not None:
+        error = broken
     if time.monotonic() - began > settings.timeout_s:
         error = AttemptTimeoutError(settings)
     record(call, began, error)
@@ -124,40 +155,63 @@ def record(call: Call, began: float, error: BaseException | None) -> None:
     state: Literal["ok", "error", "timeout"] = "ok"
     text = ""
     if error is not None:
-        state = "timeout" if isinstance(error, AttemptTimeoutError) else "error"
+        state = "timeout" if _is_timeout(error) else "error"
         text = ": ".join(part for part in _described(error) if part)
-    call.attempts.append(Attempt(state, text, (time.monotonic() - began) * 1000))
+    status = error.status if isinstance(error, CallError) else None
+    call.attempts.append(Attempt(state, text, (time.monotonic() - began) * 1000, status))
 
 
 def pause_before_next(call: Call, settings: CallSettings, error: BaseException) -> float | None:
     """Seconds until the next attempt (exponential, full jitter); None when there is none.
 
-    Only exceptions of the user's code are retried: no time-outs, and no malformed artifacts.
+    What the service asked to wait is the least. A malformed artifact is never retried.
     """
     tried = len(call.attempts)
-    if isinstance(error, (ArtifactError, AttemptTimeoutError)):
-        return None
-    if tried >= settings.attempts or not isinstance(error, settings.retry_on):
+    if tried >= settings.attempts or not _may_pass(error, settings):
         return None
     longest = min(settings.max_wait_s, settings.wait_s * 2.0 ** min(tried - 1, 30))
     pause = random.uniform(0.0, longest)
+    if isinstance(error, CallError):
+        pause = max(pause, error.wait_s)
     call.started = time.monotonic() + pause
     return pause
+
+
+def _may_pass(error: BaseException, settings: CallSettings) -> bool:
+    if isinstance(error, ArtifactError):
+        return False
+    if isinstance(error, AttemptTimeoutError):
+        return settings.retries_timeouts
+    if isinstance(error, CallError):
+        return error.may_pass
+    return isinstance(error, settings.retry_on)
 
 
 def failure_of(call: Call, error: BaseException, root: Path) -> Failure:
     """The failure of a call whose last attempt raised an error; `root` is the project folder."""
     name, text = _described(error)
-    if isinstance(error, ArtifactError) and call.has_contract:
+    if isinstance(error, ArtifactError) and _breaks_contract(call, error):
         return Failure("malformed_artifact", name, text)
     if isinstance(error, AttemptTimeoutError):
         return Failure("timeout", name, text)
+    if isinstance(error, CallError):
+        return Failure(error.reason, name, text)
     return Failure("execution_error", name, text, _printable(user_frames(error, root)))
+
+
+def _breaks_contract(call: Call, error: ArtifactError) -> bool:
+    return call.has_contract or isinstance(error, RecorderError)
+
+
+def _is_timeout(error: BaseException) -> bool:
+    return isinstance(error, AttemptTimeoutError) or (
+        isinstance(error, CallError) and error.reason == "timeout"
+    )
 
 
 def _described(error: BaseException) -> tuple[str, str]:
     """Class name and printable text of an exception of the user's code."""
-    name = "TimeoutError" if isinstance(error, AttemptTimeoutError) else type(error).__name__
+    name = "TimeoutError" if _is_timeout(error) else type(error).__name__
     try:
         return name, _printable(str(error))
     except Exception:

@@ -1,13 +1,15 @@
-"""`@rag_system`: what a staged system says about itself."""
+"""`@rag_system` and `@system`: what a system says about itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 T = TypeVar("T", bound=type)
+F = TypeVar("F", bound=Callable[..., Any])
 ATTRIBUTE = "__rag_system__"
+CALLABLE_ATTRIBUTE = "__rag_callable__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,5 +72,52 @@ def rag_system(
     def declare(cls: T) -> T:
         setattr(cls, ATTRIBUTE, declaration)
         return cls
+
+    return declare
+
+
+@dataclass(frozen=True, slots=True)
+class CallableDeclaration:
+    """The arguments of `system`; None leaves a value to the config file."""
+
+    name: str | None = None
+    version: str | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+    timeout_s: float | None = None
+    records: tuple[str, ...] = ()
+
+
+def system(
+    *,
+    name: str | None = None,
+    version: str | None = None,
+    config: Mapping[str, Any] | None = None,
+    timeout_s: float | None = None,
+    records: Iterable[str] = (),
+) -> Callable[[F], F]:
+    """Declare a function as a system that is called as a whole.
+
+    The function gets the input of a case and returns its output, any JSON value; it may be
+    `async`. What happens inside is reported through `current_case()`: `retrieval(…)`,
+    `context(…)`, `citations(…)`, `artifact(…)`, `denied()` and `usage(…)`. A parameter named `seed`
+    is given the config's seed.
+
+    Args:
+        name: the system's name; part of every identity.
+        version: a declared version; part of every identity.
+        config: settings of the system (model names, endpoints, parameters), as JSON; part of
+            every identity, readable as `current_case().config`.
+        timeout_s: seconds for one call, above 0.
+        records: the kinds of artifacts that every call records, such as `retrieval/v1`,
+            `context/v1`, `citations/v1`.
+
+    A value that is not null in the config file replaces the one given here.
+    """
+    kinds = (records,) if isinstance(records, str) else tuple(records)
+    declaration = CallableDeclaration(name, version, dict(config or {}), timeout_s, kinds)
+
+    def declare(function: F) -> F:
+        setattr(function, CALLABLE_ATTRIBUTE, declaration)
+        return function
 
     return declare

@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
-from rag_assets.contracts.config import CallableVersion, Config, FileVersion
+from rag_assets.contracts.config import Config
 from rag_assets.contracts.errors import InputError, Problem
 from rag_assets.contracts.loading import forget_project_modules, load_object, user_frames
+from rag_assets.contracts.system_config import CallableVersion, FileVersion
 from rag_assets.contracts.text import shown
 from rag_assets.systems.declaration import ATTRIBUTE, Declaration
 
@@ -42,11 +43,16 @@ def read_index_version(config: Config) -> str | None:
     Args:
         config: the config as it is now.
 
+    Returns:
+        The version; None where nothing declares one, and for a system that is not staged.
+
     Raises:
         InputError: the version cannot be read; the problem names file, line and key.
     """
-    forget_project_modules()
     settings = config.system.rag
+    if settings is None:
+        return None
+    forget_project_modules()
     try:
         declared = settings.index_version
         if declared is None:

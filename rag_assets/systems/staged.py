@@ -13,15 +13,14 @@ from rag_assets.contracts.canonical import NotJsonError, canonical_json, digest
 from rag_assets.contracts.config import Config
 from rag_assets.contracts.errors import InputError, Problem
 from rag_assets.contracts.fingerprint import CodeDigest, code_digest
-from rag_assets.contracts.loading import is_project_file, load_object, user_frames
+from rag_assets.contracts.loading import load_object, user_frames
 from rag_assets.contracts.text import shown
+from rag_assets.systems.code_files import code_files
 from rag_assets.systems.declaration import ATTRIBUTE, Declaration
 from rag_assets.systems.index_version import resolve_index_version
+from rag_assets.systems.reporting import Report, reporter
 
 STAGE_FUNCTIONS = ("retrieve", "generate", "count_tokens")
-
-Report = Callable[[str, str], None]
-"""Takes the dotted key below `system`, and the message."""
 
 
 @dataclass(frozen=True)
@@ -97,13 +96,8 @@ def load_staged(config: Config, name: str, problems: list[Problem]) -> StagedSys
     Returns:
         The system, or None when anything was wrong.
     """
-    settings = config.system.rag
-
-    def report(key: str, message: str) -> None:
-        dotted = f"system.{key}"
-        line = config.lines.get(dotted) or config.lines.get("system.rag") or 0
-        problems.append(Problem(name, line, dotted, message))
-
+    settings = config.system.staged
+    report = reporter(config, name, problems)
     before = len(problems)
     instance = _instance(settings.object, config.root, report)
     if len(problems) > before:
@@ -125,7 +119,7 @@ def load_staged(config: Config, name: str, problems: list[Problem]) -> StagedSys
         return None
     assert depth is not None
     assert top_k is not None
-    files = _code_files(config, report)
+    files = code_files(config, report)
     version: str | None = None
     try:
         version = resolve_index_version(
@@ -228,24 +222,3 @@ def _takes_two(function: Callable[..., Any]) -> bool:
     except TypeError:
         return False
     return True
-
-
-def _code_files(config: Config, report: Report) -> list[Path]:
-    found: list[Path] = []
-    for index, pattern in enumerate(config.system.code_paths):
-        key = f"code_paths.{index}"
-        if Path(pattern).is_absolute():
-            report(key, f'"{pattern}" must be relative to the config file.')
-            continue
-        try:
-            files = [path.resolve() for path in config.root.glob(pattern) if path.is_file()]
-        except (ValueError, IndexError):
-            report(key, f'"{pattern}" is not a pattern for files; write one like prompts/*.txt.')
-            continue
-        own = [path for path in files if is_project_file(path, config.root)]
-        if not all(path.is_relative_to(config.root) for path in files):
-            report(key, f'"{pattern}" reaches outside the project folder.')
-        elif not own:
-            report(key, f'"{pattern}" matches no file of the project.')
-        found += own
-    return sorted(set(found))

@@ -1,0 +1,78 @@
+"""Checks of a project that need more than one of its files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rag_assets.contracts.cases import Dataset
+from rag_assets.contracts.config import STAGED_SLICES, Config
+from rag_assets.contracts.errors import Problem
+from rag_assets.evaluators import Evaluator
+
+_NEEDED = (
+    *("dagster", "duckdb", "numpy", "scipy", "sqlalchemy", "pydantic", "yaml", "rich", "ulid"),
+    "httpx",
+)
+
+
+def check_names(config: Config, problems: list[Problem]) -> None:
+    """A module of the project must not stand in the way of a package that is needed here."""
+    for name in _NEEDED:
+        for file in (config.root / f"{name}.py", config.root / name / "__init__.py"):
+            if file.exists():
+                message = (
+                    f"{relative(file, config.root)} has the name of a package that rag-assets "
+                    "needs, and would be imported instead of it. Rename it."
+                )
+                problems.append(Problem(config.path.name, 0, "", message))
+
+
+def check_staged_slices(config: Config, problems: list[Problem]) -> None:
+    """Slices that compare positions with `top_k` need a system that declares it."""
+    if config.system.kind == "rag":
+        return
+    for index, name in enumerate(config.slices):
+        if name in STAGED_SLICES:
+            key = f"slices.{index}"
+            message = (
+                f"{name} compares positions with top_k, which only a staged system (system.rag) "
+                "declares. Remove this slice."
+            )
+            problems.append(Problem(config.path.name, config.lines.get(key, 0), key, message))
+
+
+def check_metric_ids(
+    config: Config, evaluators: tuple[Evaluator, ...], problems: list[Problem]
+) -> None:
+    """The id of an operational metric must not be the criterion of an evaluator."""
+    criteria = {evaluator.criterion for evaluator in evaluators}
+    for index, metric in enumerate(config.metrics):
+        if metric.id in criteria:
+            key = f"metrics.{index}.id"
+            message = f'The id "{metric.id}" is the criterion of an evaluator; take another one.'
+            line = config.lines.get(key, 0)
+            problems.append(Problem(config.path.name, line, key, message))
+
+
+def check_slices(config: Config, dataset: Dataset, problems: list[Problem]) -> None:
+    """The value of a metadata slice must be a scalar in every case."""
+    for index, name in enumerate(config.slices):
+        if not name.startswith("metadata."):
+            continue
+        key = name.removeprefix("metadata.")
+        for case in dataset.cases:
+            if isinstance(case.metadata.get(key), (dict, list)):
+                kind = "an object" if isinstance(case.metadata[key], dict) else "a list"
+                dotted = f"slices.{index}"
+                message = (
+                    f"{name} cannot be a slice: it is {kind} in case {case.id} (line {case.line}). "
+                    "Slice on a string, number or boolean."
+                )
+                line = config.lines.get(dotted, 0)
+                problems.append(Problem(config.path.name, line, dotted, message))
+                break
+
+
+def relative(path: Path, root: Path) -> str:
+    """A path as messages show it."""
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
