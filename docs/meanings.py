@@ -16,7 +16,12 @@ CONFIG = {
     "min_slice_support": "fewer cases than this in a slice: no interval",
     "concurrency": "see below",
     "seed": "recorded, and passed to every stage that has a parameter named `seed`",
-    "metrics": "operational metrics, see below",
+    "replicates": (
+        "samples of generation per case; a case then counts with the mean over them, and a stage "
+        "that takes the `seed` is given another one for each sample"
+    ),
+    "replicate_retrieval": "retrieval is executed for every sample as well",
+    "metrics": "metrics that no evaluator yields, see below",
     "run": "see below",
     "dagster": "see below",
     "store": "see below",
@@ -107,6 +112,10 @@ CONFIG = {
     "metrics.id": "a unique name, for rules and reports",
     "metrics.source": "what is measured for each case; tokens and cost are what stages report",
     "metrics.quantile": "0.95: the value that 95 % of the cases stay within",
+    "metrics.every_replicate": (
+        "instead of the other two: a criterion of verdicts, of which every sample of a case has "
+        "to pass"
+    ),
     "run.fail_on_case_errors": "whether failed cases turn the stage red in Dagster",
     "dagster.rich_metadata_cases": (
         "up to this many cases in a run, each has its tables in the Dagster UI; beyond it, a short "

@@ -12,7 +12,8 @@ from pydantic import BaseModel
 
 from docs.meanings import CONFIG, POLICY
 from rag_assets.cli import main
-from rag_assets.contracts.config import Config, EvaluatorEntry, OperationalMetric
+from rag_assets.contracts.config import Config, EvaluatorEntry
+from rag_assets.contracts.metric_config import MetricEntry
 from rag_assets.contracts.policy import Policy
 from rag_assets.contracts.rules import RuleEntry
 from rag_assets.contracts.validation import model_in
@@ -40,7 +41,7 @@ _COMPUTED = {
 }
 _LISTS: Mapping[str, type[BaseModel]] = {
     "evaluators": EvaluatorEntry,
-    "metrics": OperationalMetric,
+    "metrics": MetricEntry,
     "rules": RuleEntry,
 }
 _BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}

@@ -412,8 +412,6 @@ def test_required_keys(tmp_path: Path, removed: str, line: int, key: str, messag
 @pytest.mark.parametrize(
     "line",
     [
-        "replicates: 3",
-        "replicate_retrieval: true",
         "budget: {calls: 5}",
         "corpus: corpus.jsonl",
         "labels: labels/*.jsonl",

@@ -9,8 +9,9 @@ import pytest
 
 from command_line import document, program_in
 from projects import SampleProject, relevant
-from rag_assets.contracts.config import OperationalMetric, read_config
+from rag_assets.contracts.config import read_config
 from rag_assets.contracts.errors import Problem
+from rag_assets.contracts.metric_config import OperationalMetric
 from rag_assets.contracts.rules import Rule
 from rag_assets.evaluation.gate import decide
 from rag_assets.evaluation.operational import measure_quantile
@@ -166,6 +167,6 @@ def test_the_config_holds_them(project: SampleProject) -> None:
     problems: list[Problem] = []
     config = read_config(Path(project.root / "rag_assets.yaml"), problems)
     assert config is not None
-    assert config.metrics[0] == OperationalMetric(
+    assert config.operational_metrics[0] == OperationalMetric(
         id="p50_tokens", source="output_tokens", quantile=0.5
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tests.projects import Run, SampleProject
+from projects import Run, SampleProject
 
 SLICES = """\
 slices: [relevant_position, context_truncated]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from rag_assets.contracts.cases import Case, parse_case
 from rag_assets.contracts.config import EvaluatorEntry
 from rag_assets.evaluation.matching import CaseFacts, Match
+from rag_assets.evaluation.replicates import criterion_of
 from rag_assets.evaluation.slices import SliceMetric, SliceTable, slice_metrics
 from rag_assets.evaluators import Evaluator, Outcome, build_evaluators
 
@@ -47,7 +49,7 @@ def table(
         names,
         cases,
         facts or {},
-        [an_evaluator()],
+        [criterion_of(an_evaluator())],
         {"ok": outcomes},
         top_k=2,
         min_support=min_support,
@@ -157,15 +159,14 @@ def test_a_clear_difference_is_marked_in_both_directions() -> None:
 
 
 def test_score_metrics_carry_no_mark() -> None:
-    evaluator = an_evaluator()
-    evaluator.kind = "score"
+    criterion = replace(criterion_of(an_evaluator()), kind="score")
     cases, _ = split((5, 50), (45, 50))
     outcomes = [Outcome.score(0.0 if index < 50 else 1.0) for index in range(100)]
     done = slice_metrics(
         ["metadata.topic"],
         cases,
         {},
-        [evaluator],
+        [criterion],
         {"ok": outcomes},
         top_k=2,
         min_support=4,

@@ -130,9 +130,10 @@ class SuiteExecution:
         """The first selected stage in which a case has no result, for whatever reason."""
         found: dict[str, tuple[Stage, str, Failure]] = {}
         for stage in self.selected:
-            for case_id, result in self.session.results.get(stage, {}).items():
-                if result.failure is not None:
-                    found.setdefault(case_id, (stage, case_id, result.failure))
+            for case_id in self.session.results.get(stage, {}):
+                failure = self.session.failure(stage, case_id)
+                if failure is not None:
+                    found.setdefault(case_id, (stage, case_id, failure))
         return list(found.values())
 
     def _measured(self) -> RunMetrics:
@@ -204,6 +205,7 @@ def _start(
         use_cache=settings.use_cache,
         observer=_observer.get(),
     )
+    session.take_samples(project.config.replicates)
     start_run(
         session,
         dagster_run_id=context.run_id,

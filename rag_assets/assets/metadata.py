@@ -27,6 +27,7 @@ from rag_assets.evaluation.wording import (
     interval_text,
     number_format,
     rule_words,
+    samples_text,
 )
 from rag_assets.evaluation.words import Stage
 from rag_assets.evaluators import Outcome
@@ -241,6 +242,12 @@ def _table(columns: Sequence[str], records: Sequence[Mapping[str, Any]]) -> dg.M
     return dg.MetadataValue.table(records=shown, schema=schema)
 
 
+def _denominator(metric: MetricValue) -> str:
+    passes = metric.passes if metric.samples == 1 else None
+    text = denominator_text(passes, metric.observed, metric.missing, metric.excluded)
+    return text if metric.samples == 1 else text + samples_text(metric.samples, metric.flaky)
+
+
 def _texts(metric: MetricValue) -> tuple[str, str, str]:
     form = number_format(metric.kind, metric.value_range)
     interval = metric.interval
@@ -248,7 +255,7 @@ def _texts(metric: MetricValue) -> tuple[str, str, str]:
     return (
         estimate_text(form, metric.estimate),
         interval_text(form, *bounds),
-        denominator_text(metric.passes, metric.observed, metric.missing, metric.excluded),
+        _denominator(metric),
     )
 
 

@@ -90,12 +90,12 @@ class Projection:
         failed: list[str] = []
         due: list[tuple[str, dict[str, str]]] = []
         for case_id in case_ids:
-            result = self._session.results[stage][case_id]
-            if result.digest is None:
+            content = self._session.content(stage, case_id)
+            if content is None:
                 failed.append(case_id)
                 continue
             inputs = self._inputs(stage, case_id)
-            version = _short(result.digest)
+            version = _short(content)
             due += [(case_id, tags) for tags in self._due(stage, case_id, version, inputs)]
         self._plan(stage, failed)
         key = self._suite.key(stage)
@@ -219,8 +219,7 @@ class Projection:
 
     def _inputs(self, stage: Stage, case_id: str) -> dict[str, str]:
         inputs: dict[str, str] = {
-            parent: _short(self._session.results[parent][case_id].digest)
-            for parent in PARENTS[stage]
+            parent: _short(self._session.content(parent, case_id)) for parent in PARENTS[stage]
         }
         if stage == "retrieval":
             inputs[INDEX] = str(self._session.project.system.index_version)

@@ -7,13 +7,14 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
 from rag_assets.contracts.canonical import digest
 from rag_assets.contracts.cron import must_be_cron
 from rag_assets.contracts.errors import Problem, nearest
+from rag_assets.contracts.metric_config import MetricEntry, OperationalMetric, check_metrics
 from rag_assets.contracts.system_config import SystemConfig, check_system
 from rag_assets.contracts.text import shown
 from rag_assets.contracts.timing import SecondsOrZero
@@ -44,12 +45,6 @@ def _must_be_owner(value: str) -> str:
 
 
 Owner = Annotated[str, AfterValidator(_must_be_owner)]
-
-
-Source = Literal[
-    "latency_ms", "retrieval_ms", "generation_ms", "input_tokens", "output_tokens", "cost_usd"
-]
-SOURCES: tuple[str, ...] = get_args(Source)
 
 
 class Concurrency(FileModel):
@@ -101,22 +96,6 @@ class EvaluatorEntry(FileModel):
     lines: Mapping[str, int] = {}
 
 
-class OperationalMetric(FileModel):
-    """An operational metric: a quantile of what the cases took.
-
-    Attributes:
-        id: its name, for rules and reports.
-        source: milliseconds of the whole case or of a stage, tokens, or US dollars.
-        quantile: strictly between 0 and 1; 0.95 is the value that 95 % of the cases stay within.
-    """
-
-    id: NonEmpty = Field(description="a name for the metric")
-    source: Source = Field(description=f"one of {', '.join(SOURCES)}")
-    quantile: Annotated[float, Field(gt=0, lt=1)] = Field(
-        description="a number between 0 and 1, such as 0.95"
-    )
-
-
 class Config(FileModel):
     """The config file.
 
@@ -128,9 +107,7 @@ class Config(FileModel):
         lines: dotted key → line, for checks that come later.
     """
 
-    later_keys: ClassVar[frozenset[str]] = frozenset(
-        {"replicates", "replicate_retrieval", "budget", "corpus", "labels"}
-    )
+    later_keys: ClassVar[frozenset[str]] = frozenset({"budget", "corpus", "labels"})
 
     version: FormatVersion = 1
     project: NonEmpty = Field(description="a label for the project")
@@ -144,7 +121,9 @@ class Config(FileModel):
     min_slice_support: PositiveInt = 30
     concurrency: Concurrency = Concurrency()
     seed: int = 0
-    metrics: Annotated[tuple[OperationalMetric, ...], Field(strict=False)] = ()
+    replicates: PositiveInt = 1
+    replicate_retrieval: bool = False
+    metrics: Annotated[tuple[MetricEntry, ...], Field(strict=False)] = ()
     run: RunSettings = RunSettings()
     dagster: DagsterSettings = DagsterSettings()
     store: StoreSettings = StoreSettings()
@@ -152,6 +131,15 @@ class Config(FileModel):
     root: Path
     digest: str
     lines: Mapping[str, int]
+
+    @property
+    def operational_metrics(self) -> tuple[OperationalMetric, ...]:
+        """The declared metrics that are quantiles of what the cases took."""
+        return tuple(
+            OperationalMetric(id=one.id, source=one.source, quantile=one.quantile)
+            for one in self.metrics
+            if one.source is not None and one.quantile is not None
+        )
 
 
 def read_config(path: Path, problems: list[Problem], *, name: str | None = None) -> Config | None:
@@ -176,7 +164,7 @@ def _config(source: YamlSource, path: Path, problems: list[Problem]) -> Config |
     content = dict(source.content)
     check_system(source, problems)
     _check_slices(source, problems)
-    _check_metrics(source, problems)
+    check_metrics(source, problems)
     if isinstance(content.get("dataset"), str):
         content["dataset"] = _dataset_path(source, path.parent, problems)
     if isinstance(content.get("evaluators"), list):
@@ -231,21 +219,6 @@ def _evaluator(
         },
     }
     return validate(EvaluatorEntry, own, source, problems, key=key, computed=computed)
-
-
-def _check_metrics(source: YamlSource, problems: list[Problem]) -> None:
-    """Ids of operational metrics are unique; against criteria they are checked later."""
-    entries = source.content.get("metrics")
-    if not isinstance(entries, list):
-        return
-    seen: set[str] = set()
-    for index, entry in enumerate(entries):
-        name = entry.get("id") if isinstance(entry, dict) else None
-        if isinstance(name, str) and name in seen:
-            message = f"The id {shown(name)} is taken by another metric; ids are unique."
-            problems.append(source.problem(f"metrics.{index}.id", message))
-        elif isinstance(name, str):
-            seen.add(name)
 
 
 def _check_slices(source: YamlSource, problems: list[Problem]) -> None:

@@ -59,9 +59,9 @@ class StageKeys:
             execution=digest(["execution/v1", system_identity, sorted(seeds.items())]),
         )
 
-    def retrieval_of(self, case: Case) -> str:
-        """Identity of one case's retrieval."""
-        return digest([self.retrieval, *_asker(case)])
+    def retrieval_of(self, case: Case, sample: int = 0) -> str:
+        """Identity of one case's retrieval; further samples have one of their own."""
+        return digest([self.retrieval, *_asker(case), *([sample] if sample else [])])
 
     def generation_of(self, case: Case, passages: Sequence[Any], sample: int = 0) -> str:
         """Identity of one case's generation over exactly these passages (JSON), in this order."""

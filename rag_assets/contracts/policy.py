@@ -38,12 +38,14 @@ _FITTING: Mapping[tuple[str, str], tuple[str, ...]] = {
 class MetricKind:
     """What a metric is: of verdicts, of scores in a range (lowest, highest), or a quantile.
 
-    `is_grouped` says that cases belong together, so that it is a mean over groups.
+    `is_grouped` says that cases belong together, so that it is a mean over groups; the value of a
+    case is the mean over `samples`.
     """
 
     kind: Literal["verdict", "score", "quantile"]
     value_range: tuple[float, float]
     is_grouped: bool = False
+    samples: int = 1
 
 
 class Policy(FileModel):
@@ -195,12 +197,14 @@ def _outside(rule: Rule, metric: MetricKind) -> str:
 
 
 def _method_problem(rule: Rule, method: str, metric: MetricKind) -> Iterator[tuple[str, str]]:
-    grouped = metric.is_grouped and metric.kind == "verdict"
-    fitting = _FITTING[rule.decides_on, "score" if grouped else metric.kind]
+    is_mean = metric.kind == "verdict" and (metric.is_grouped or metric.samples > 1)
+    fitting = _FITTING[rule.decides_on, "score" if is_mean else metric.kind]
     if method in fitting:
         return
-    if grouped and method in _FITTING[rule.decides_on, metric.kind]:
+    if is_mean and method in _FITTING[rule.decides_on, metric.kind]:
         needs = f"{method} needs independent cases, and cases of the dataset share a group"
+        if not metric.is_grouped:
+            needs = f"{method} needs one verdict a case, and a case has {metric.samples} samples"
         yield "method", f"{needs}; use {' or '.join(fitting)}."
         return
     subject = "one run" if rule.decides_on == "run" else "a comparison"

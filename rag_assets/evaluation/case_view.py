@@ -14,7 +14,7 @@ from rag_assets.contracts.paths import cited_value
 from rag_assets.evaluation.matching import relevant_grade
 from rag_assets.evaluation.views import JudgmentView, RunView
 from rag_assets.evaluation.words import CASE_STAGES
-from rag_assets.store import CaseStage, StageResult
+from rag_assets.store import CaseStage, SampleStage, StageResult
 from rag_assets.store.reader import Reader
 
 
@@ -43,6 +43,30 @@ class StageView:
     usage: Mapping[str, float] | None
     failure: Mapping[str, str] | None
     attempt_errors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SampleView:
+    """A further sample of the case, numbered from 1.
+
+    Attributes:
+        stages: those that were executed for it anew.
+        has_output: whether there is an output.
+        output: any JSON.
+    """
+
+    sample: int
+    stages: tuple[StageView, ...]
+    has_output: bool
+    output: Any
+
+    def as_json(self) -> dict[str, Any]:
+        """One object; `output` is absent where there is none."""
+        return {
+            "sample": self.sample,
+            "stages": [asdict(stage) for stage in self.stages],
+            **({"output": self.output} if self.has_output else {}),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +105,7 @@ class CaseView:
         output: any JSON.
         citations: what stands at the system's citations path; None where nothing does.
         judgments: in the order of the config.
+        samples: the further samples, where there are any; all else is of the first one.
     """
 
     run_id: str
@@ -92,6 +117,7 @@ class CaseView:
     output: Any
     citations: Any
     judgments: tuple[JudgmentView, ...]
+    samples: tuple[SampleView, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """One object; `output` is absent where there is none."""
@@ -104,6 +130,7 @@ class CaseView:
             **({"output": self.output} if self.has_output else {}),
             "citations": self.citations,
             "judgments": [judgment.as_json() for judgment in self.judgments],
+            "samples": [sample.as_json() for sample in self.samples],
         }
 
 
@@ -143,7 +170,22 @@ def case_view(reader: Reader, view: RunView, case_id: str) -> CaseView:
         output=output,
         citations=cited(output, view),
         judgments=tuple(view.judgment(row) for row in reader.run_judgments(view.row.id, [case_id])),
+        samples=_samples(reader, view.row.id, case_id),
     )
+
+
+def _samples(reader: Reader, run_id: str, case_id: str) -> tuple[SampleView, ...]:
+    rows = reader.sample_stages(run_id, [case_id])
+    results = reader.stage_results([row.identity for row in rows if row.identity])
+    payloads = reader.payloads([row.digest for row in rows if row.digest])
+    found: list[SampleView] = []
+    for sample in sorted({row.sample for row in rows}):
+        own = {row.stage: row for row in rows if row.sample == sample}
+        output = payloads.get((own["generation"].digest if "generation" in own else None) or "")
+        stages = (_stage(stage, row, results) for stage, row in own.items())
+        decoded = None if output is None else json.loads(output)
+        found.append(SampleView(sample, tuple(stages), output is not None, decoded))
+    return tuple(found)
 
 
 def _no_case(reader: Reader, view: RunView, case_id: str) -> str:
@@ -152,7 +194,9 @@ def _no_case(reader: Reader, view: RunView, case_id: str) -> str:
     return f'{view.row.id} has no case "{case_id}".{hint}'
 
 
-def _stage(stage: str, row: CaseStage | None, results: Mapping[str, StageResult]) -> StageView:
+def _stage(
+    stage: str, row: CaseStage | SampleStage | None, results: Mapping[str, StageResult]
+) -> StageView:
     if row is None:
         return StageView(stage, "NOT_EXECUTED", None, 0, None, None, None, None, ())
     attempts = json.loads(row.attempts) if row.attempts else []
@@ -177,17 +221,17 @@ def _stage(stage: str, row: CaseStage | None, results: Mapping[str, StageResult]
     )
 
 
-def _executed_in(row: CaseStage, earlier: StageResult | None) -> str | None:
+def _executed_in(row: CaseStage | SampleStage, earlier: StageResult | None) -> str | None:
     if row.digest is None:
         return None
     return row.run_id if earlier is None else earlier.run_id
 
 
-def _failure(row: CaseStage) -> Any:
+def _failure(row: CaseStage | SampleStage) -> Any:
     return json.loads(row.failure) if row.failure and row.source == "error" else None
 
 
-def stage_state(row: CaseStage) -> str:
+def stage_state(row: CaseStage | SampleStage) -> str:
     """OK, ERROR, TIMEOUT, BLOCKED or NOT_EXECUTED."""
     failure = _failure(row)
     if failure is not None:

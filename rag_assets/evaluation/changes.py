@@ -19,7 +19,7 @@ def changes_since(record: Mapping[str, Any], project: Project) -> list[str]:
     if project.system.identity != record["system"]["identity"]:
         found.append("system")
     then = {one["criterion"]: one["identity"] for one in record["evaluators"]}
-    now = {one.criterion: one.identity for one in project.evaluators}
+    now = {one.criterion: one.identity for one in project.criteria}
     found += [
         f"evaluator {name}"
         for name in [*then, *(name for name in now if name not in then)]

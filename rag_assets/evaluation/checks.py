@@ -44,12 +44,23 @@ def check_staged_slices(config: Config, problems: list[Problem]) -> None:
 def check_metric_ids(
     config: Config, evaluators: tuple[Evaluator, ...], problems: list[Problem]
 ) -> None:
-    """The id of an operational metric must not be the criterion of an evaluator."""
-    criteria = {evaluator.criterion for evaluator in evaluators}
+    """The id of a declared metric is no criterion, and what it is made of is one, of verdicts."""
+    kinds = {evaluator.criterion: evaluator.kind for evaluator in evaluators}
+    verdicts = [criterion for criterion, kind in kinds.items() if kind == "verdict"]
     for index, metric in enumerate(config.metrics):
-        if metric.id in criteria:
-            key = f"metrics.{index}.id"
-            message = f'The id "{metric.id}" is the criterion of an evaluator; take another one.'
+        messages: dict[str, str] = {}
+        if metric.id in kinds:
+            messages["id"] = (
+                f'The id "{metric.id}" is the criterion of an evaluator; take another one.'
+            )
+        # Which criteria there are is only known when all evaluators could be built.
+        if metric.every_replicate not in (None, *verdicts) and not problems:
+            messages["every_replicate"] = (
+                f'"{metric.every_replicate}" is no criterion of verdicts; those are '
+                f"{', '.join(verdicts) or 'absent here'}."
+            )
+        for name, message in messages.items():
+            key = f"metrics.{index}.{name}"
             line = config.lines.get(key, 0)
             problems.append(Problem(config.path.name, line, key, message))
 

@@ -22,6 +22,7 @@ from rag_assets.evaluation.places import (
     writing_records,
 )
 from rag_assets.evaluation.references import find_run
+from rag_assets.evaluation.stored_cases import samples_in
 from rag_assets.evaluation.views import RunView, run_view
 from rag_assets.store import ComparisonRow, RunRow
 
@@ -96,6 +97,7 @@ def _check(policy: Policy, *runs: RunView) -> None:
             one["kind"],
             (one["range"][0], one["range"][1]),
             any(run.record.get("grouped") for run in runs),
+            max(samples_in(run.record, one["criterion"]) for run in runs),
         )
         for run in reversed(runs)
         for one in run.record["evaluators"]

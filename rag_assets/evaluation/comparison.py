@@ -20,7 +20,7 @@ from rag_assets.evaluation.pairing import (
     setting_changes,
 )
 from rag_assets.evaluation.planning_differences import plan_for_difference
-from rag_assets.evaluation.stored_cases import keys_of
+from rag_assets.evaluation.stored_cases import keys_of, recorded_outcome, samples_in
 from rag_assets.evaluation.views import RunView
 from rag_assets.evaluators import Outcome
 from rag_assets.store import RunJudgment
@@ -90,6 +90,7 @@ def compare(
             (one["range"][0], one["range"][1]),
             sides.pairs(one["criterion"]),
             keys,
+            max(samples_in(run.record, one["criterion"]) for run in (candidate, baseline)),
         ).bounded(level)
         for one in compared
     }
@@ -150,8 +151,7 @@ def difference_record(metric: Difference) -> dict[str, Any]:
 def _outcomes(judgments: Sequence[RunJudgment]) -> Outcomes:
     found: dict[str, dict[str, Outcome]] = {}
     for one in judgments:
-        outcome = Outcome(one.status, one.value, one.reason)  # type: ignore[arg-type]
-        found.setdefault(one.criterion, {})[one.case_id] = outcome
+        found.setdefault(one.criterion, {})[one.case_id] = recorded_outcome(one)
     return found
 
 

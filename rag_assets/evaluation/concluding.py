@@ -81,22 +81,23 @@ def measure_run(session: Session) -> RunMetrics:
     level = project.policy.confidence_level if project.policy else DEFAULT_LEVEL
     whole = tuple(
         measure(
-            evaluator.criterion,
-            evaluator.kind,
-            evaluator.value_range,
-            session.outcomes[evaluator.criterion],
+            one.criterion,
+            one.kind,
+            one.value_range,
+            session.outcomes[one.criterion],
             level=level,
             keys=session.group_keys,
+            samples=one.samples,
         )
-        for evaluator in project.evaluators
+        for one in project.criteria
     )
-    if project.config.metrics:
+    if project.config.operational_metrics:
         whole += _measure_operational(session, level)
     slices = slice_metrics(
         project.config.slices,
         session.cases,
         session.facts,
-        project.evaluators,
+        project.criteria,
         session.outcomes,
         top_k=project.system.top_k,
         min_support=project.config.min_slice_support,
@@ -113,7 +114,7 @@ def measure_run(session: Session) -> RunMetrics:
 
 
 def _measure_operational(session: Session, level: float) -> tuple[MetricValue, ...]:
-    metrics = session.project.config.metrics
+    metrics = session.project.config.operational_metrics
     with session.store.reading() as reader:
         ids = [case.id for case in session.cases]
         outcomes = operational_outcomes(reader, session.run_id, ids, metrics)
@@ -189,6 +190,8 @@ def metric_row(run_id: str, metric: MetricValue, scope: str = "global", **extra:
         "passes": metric.passes,
         "quantile": metric.quantile,
         "groups": group_count(metric),
+        "samples": metric.samples,
+        "flaky": metric.flaky,
         "missing_reasons": dict(metric.missing_reasons),
         "excluded_reasons": dict(metric.excluded_reasons),
         **extra,
@@ -231,8 +234,11 @@ def _decision_row(
 
 
 def _nothing_executed(session: Session) -> bool:
-    generations = session.results.get("generation", {})
-    return all(result.digest is None for result in generations.values())
+    return all(
+        result.digest is None
+        for results in session.sampled("generation")
+        for result in results.values()
+    )
 
 
 def decisions_digest(

@@ -64,6 +64,8 @@ def run_decision_record(
         "passes": decision.metric.passes,
         "quantile": decision.metric.quantile,
         "groups": group_count(decision.metric),
+        "samples": decision.metric.samples,
+        "flaky": decision.metric.flaky,
         "excluded": decision.metric.excluded,
         "estimate": decision.metric.estimate,
         "plan": plan.as_json() if plan else None,
@@ -115,4 +117,5 @@ def _with_method(
         level=level,
         method=rule.method,
         keys=keys,
+        samples=metric.samples,
     )

@@ -29,6 +29,7 @@ class Difference:
         missing_reasons, excluded_reasons: reason → number of pairs.
         interval: of the mean difference; None where nothing was observed or none was asked for.
         groups: one difference for each group, where cases belong together; else None.
+        samples: more than 1 where the value of a case is a mean over samples.
     """
 
     criterion: str
@@ -43,6 +44,7 @@ class Difference:
     excluded_reasons: Mapping[str, int]
     interval: Interval | None = None
     groups: GroupValues | None = None
+    samples: int = 1
 
     @property
     def observed(self) -> int:
@@ -105,6 +107,7 @@ def difference(
     value_range: tuple[float, float],
     pairs: Mapping[str, OutcomePair],
     keys: Mapping[str, GroupKey] | None = None,
+    samples: int = 1,
 ) -> Difference:
     """Pair the outcomes of a criterion; without an interval.
 
@@ -115,6 +118,7 @@ def difference(
         criterion, kind, value_range: of the evaluator.
         pairs: case id → both outcomes.
         keys: case id → its group, where cases belong together.
+        samples: of a case, in the run that has more of them.
     """
     values: list[float] = []
     gained: list[str] = []
@@ -146,6 +150,7 @@ def difference(
         missing_reasons=dict(sorted(missing.items())),
         excluded_reasons=dict(sorted(excluded.items())),
         groups=_grouped(eligible, keys, value_range[1] - value_range[0]) if keys else None,
+        samples=samples,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from rag_assets.evaluation.views import JudgmentView, RunView
 from rag_assets.evaluation.words import CASE_STAGES
-from rag_assets.store import CaseStage
+from rag_assets.store import CaseStage, SampleStage
 from rag_assets.store.reader import Reader
 
 
@@ -33,7 +33,7 @@ class FailedCase:
         output: its output, any JSON; None where it has none (see `has_output`).
         errors: failures of its stages.
         unfinished: the first stage that was not executed, or None.
-        failed: judgments whose verdict is fail.
+        failed: judgments whose verdict is fail, or is in one of several samples.
         below: scores below a rule's floor.
         missing: judgments without a value.
     """
@@ -71,6 +71,8 @@ def failed_cases(reader: Reader, view: RunView) -> list[FailedCase]:
     looked_at = _Cases(view)
     for stage in reader.case_stages(view.row.id):
         looked_at.add_stage(stage)
+    for further in reader.sample_stages(view.row.id):
+        looked_at.add_sample(further)
     for judgment in reader.run_judgments(view.row.id):
         looked_at.add_judgment(view.judgment(judgment))
     found = [case for case in looked_at.cases.values() if case.went_wrong]
@@ -141,15 +143,23 @@ class _Cases:
         if row.stage == "generation":
             case.output = row.digest
 
+    def add_sample(self, row: SampleStage) -> None:
+        """Take in an error of a further sample."""
+        if row.source == "error" and row.failure is not None:
+            case = self.cases.setdefault(row.case_id, _Case(row.case_id))
+            case.errors.append(
+                {"stage": row.stage, "sample": row.sample, **json.loads(row.failure)}
+            )
+
     def add_judgment(self, judgment: JudgmentView) -> None:
         """Take in an outcome."""
         case = self.cases.setdefault(judgment.case, _Case(judgment.case))
         value = judgment.value
         if judgment.status == "missing":
             case.missing.append(judgment)
-        elif value is False:
+        elif judgment.kind == "verdict" and value is not True:
             case.failed.append(judgment)
-        elif value is not None and value is not True:
+        elif value is not None:
             case.below += [
                 Floor(judgment.criterion, value, floor, rule)
                 for rule, floor in self._floors[judgment.criterion]

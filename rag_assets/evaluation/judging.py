@@ -15,6 +15,7 @@ from rag_assets.contracts.cases import Case
 from rag_assets.contracts.identities import judgment_key
 from rag_assets.contracts.paths import cited_value
 from rag_assets.evaluation.memo import CHUNK, FLUSH_S, case_stage_row
+from rag_assets.evaluation.replicates import combine, every_sample
 from rag_assets.evaluation.session import NOT_EXECUTED, CaseResult, Session
 from rag_assets.evaluation.settled import settled_base, settled_case
 from rag_assets.evaluation.words import CASE_STAGES, Stage
@@ -76,23 +77,30 @@ class _Batch:
     since: float = field(default_factory=time.monotonic)
 
     def take(self, case: Case, judged: Mapping[str, _Judged]) -> None:
-        """Take in the judgments of a case."""
+        """Take in the judgments of a case: of one of its samples, the first one last."""
         session = self.session
+        self.fresh += [
+            _memo(one.key, one.outcome)
+            for one in judged.values()
+            if one.source == "miss" and one.key is not None
+        ]
+        place = session.places[case.id]
+        if session.sample == 0:
+            judged = _of_all_samples(session, place, judged)
+        for criterion, one in judged.items():
+            session.outcomes[criterion][place] = one.outcome
+        if session.sample > 0:
+            return
         result = session.results["judgments"][case.id] = _result(session, case, judged)
         self.stages.append(case_stage_row(session, case, "judgments", result))
         if _is_settled(session, case, judged):
             facts = session.facts_of(case.id)
             self.settled.append(settled_case(self.base, session.run_id, case, facts))
-        place = session.places[case.id]
-        for criterion, one in judged.items():
-            session.outcomes[criterion][place] = one.outcome
-            self.rows.append(_row(session.run_id, case.id, criterion, one))
-            if one.source == "miss" and one.key is not None:
-                self.fresh.append(_memo(one.key, one.outcome))
+        self.rows += [_row(session.run_id, case.id, name, one) for name, one in judged.items()]
 
     def flush(self) -> None:
         """Commit in one transaction."""
-        if self.stages:
+        if self.fresh or self.stages:
             with self.session.store.writing() as writer:
                 writer.put_judgments(self.fresh, replace=not self.session.use_cache)
                 writer.add(self.rows)
@@ -114,7 +122,8 @@ def judge_cases(session: Session, *, execute: bool) -> None:
     """
     evaluators = session.project.evaluators
     unjudged = Outcome.missing(NOT_EXECUTED.reason)
-    session.outcomes = {one.criterion: [unjudged] * len(session.cases) for one in evaluators}
+    criteria = session.project.criteria
+    session.outcomes = {one.criterion: [unjudged] * len(session.cases) for one in criteria}
     session.results["judgments"] = {}
     session.observer.stage_started("judgments", len(session.cases))
     batch = _Batch(session, settled_base(session.project))
@@ -142,6 +151,24 @@ def judge_cases(session: Session, *, execute: bool) -> None:
     finally:
         batch.flush()
         session.observer.stage_finished("judgments")
+
+
+def _of_all_samples(
+    session: Session, place: int, judged: Mapping[str, _Judged]
+) -> dict[str, _Judged]:
+    """The outcomes of a case over all of its samples, and those that are made of them."""
+    found = dict(judged)
+    for criterion in session.project.criteria:
+        if criterion.every is not None:
+            base = found[criterion.every]
+            found[criterion.criterion] = _Judged(every_sample(base.outcome), base.source)
+        elif session.others:
+            own = judged[criterion.criterion]
+            further = [other.outcomes[criterion.criterion][place] for other in session.others]
+            # What it shares, it shares with another sample of this case, judged just before.
+            source: Source = "miss" if own.source == "shared" else own.source
+            found[criterion.criterion] = _Judged(combine([own.outcome, *further]), source, own.key)
+    return found
 
 
 def _take_settled(session: Session) -> None:
@@ -329,6 +356,8 @@ def _row(run_id: str, case_id: str, criterion: str, judged: _Judged) -> RunJudgm
 
 def _is_settled(session: Session, case: Case, judged: Mapping[str, _Judged]) -> bool:
     """Whether the case came through all stages, so that nothing of it is left to be tried."""
+    if session.others:
+        return False
     through = all(_digest(session, case.id, stage) is not None for stage in CASE_STAGES)
     return through and all(one.outcome.status != "missing" for one in judged.values())
 
@@ -339,14 +368,14 @@ def _json(detail: Any) -> str | None:
 
 def _result(session: Session, case: Case, judged: Mapping[str, _Judged]) -> CaseResult:
     """The judgments of one case as one result: none when a stage before them has none."""
-    generation = session.results["generation"].get(case.id)
     content = digest(
         {
             criterion: [one.outcome.status, one.outcome.value, one.outcome.reason]
             for criterion, one in judged.items()
         }
     )
-    if generation is None or generation.digest is None:
+    generations = (one.get(case.id) for one in session.sampled("generation"))
+    if not any(one is not None and one.digest is not None for one in generations):
         return CaseResult("blocked", failure=_failure(session, case.id, "generation"))
     sources = {one.source for one in judged.values()}
     return CaseResult("miss" if "miss" in sources else "hit", content, content)

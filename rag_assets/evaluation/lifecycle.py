@@ -162,18 +162,10 @@ def frozen_record(
         "use_cache": use_cache,
         "seed": config.seed,
         "system": {**project.system.settings, "identity": project.system.identity},
-        "evaluators": [
-            {
-                "criterion": evaluator.criterion,
-                "type": evaluator.type,
-                "text": str(evaluator),
-                "kind": evaluator.kind,
-                "range": list(evaluator.value_range),
-                "identity": evaluator.identity,
-            }
-            for evaluator in project.evaluators
-        ],
-        "metrics": [metric.model_dump() for metric in config.metrics],
+        "replicates": config.replicates,
+        "replicate_retrieval": config.replicate_retrieval,
+        "evaluators": [one.record() for one in project.criteria],
+        "metrics": [metric.model_dump() for metric in config.operational_metrics],
         "slices": list(config.slices),
         "min_slice_support": config.min_slice_support,
         "relevance_unit": project.relevance_unit,

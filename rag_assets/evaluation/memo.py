@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import Any, Protocol
 
@@ -13,7 +13,7 @@ from rag_assets.contracts.cases import Case
 from rag_assets.contracts.errors import ContractError, Problem
 from rag_assets.evaluation.session import NOT_EXECUTED, CaseResult, Counted, Session
 from rag_assets.evaluation.words import Stage
-from rag_assets.store import CaseStage, StageResult
+from rag_assets.store import CaseStage, SampleStage, StageResult
 from rag_assets.store.reader import Reader
 from rag_assets.systems.calls import Call, CallResult, Failure
 from rag_assets.systems.current import CurrentCase
@@ -115,12 +115,15 @@ class Batch:
             self.session.pending_results += self.results
             with self.session.store.writing() as writer:
                 writer.put_artifacts(self.kind, self.artifacts)
-                writer.add(self.rows)
+                writer.add(self.rows if self.session.sample == 0 else self._sample_rows())
                 self.session.take_pending(writer)
         if self.rows:
             self.session.projector.committed(self.stage, [row.case_id for row in self.rows])
         self.artifacts, self.results, self.rows = {}, [], []
         self.since = time.monotonic()
+
+    def _sample_rows(self) -> list[SampleStage]:
+        return [SampleStage(**asdict(row), sample=self.session.sample) for row in self.rows]
 
 
 class _StageRun:
@@ -236,7 +239,9 @@ class _StageRun:
             return None
         self._leaders[identity] = case.id
         self._works[case.id] = work
-        current = CurrentCase(self.session.project.system.config, case.user, case.as_of)
+        current = CurrentCase(
+            self.session.project.system.config, case.user, case.as_of, sample=self.session.sample
+        )
         has_contract = self.recipe.has_contract
         return Call(case.id, work.invoke, work.accept, current, has_contract=has_contract)
 

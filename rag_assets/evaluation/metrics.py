@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from math import fsum
 from typing import Literal
 
-from rag_assets.contracts.config import Source
+from rag_assets.contracts.metric_config import Source
 from rag_assets.evaluation.grouping import GroupKey, GroupValues, group_values
+from rag_assets.evaluation.replicates import is_flaky
 from rag_assets.evaluators import Outcome
 from rag_assets.statistics import Interval, bounded_mean, clopper_pearson
 
@@ -30,6 +31,8 @@ class MetricValue:
         missing_reasons, excluded_reasons: reason → number of cases.
         quantile: which quantile an operational metric is; None for all others.
         groups: one value for each group, where cases belong together; else None.
+        samples: how many samples of a case its value is the mean of.
+        flaky: cases whose observed samples disagree.
     """
 
     criterion: str
@@ -45,6 +48,8 @@ class MetricValue:
     excluded_reasons: Mapping[str, int] = field(default_factory=dict)
     quantile: float | None = None
     groups: GroupValues | None = None
+    samples: int = 1
+    flaky: int = 0
 
     @property
     def eligible(self) -> int:
@@ -62,6 +67,7 @@ def measure(
     method: str | None = None,
     with_interval: bool = True,
     keys: Sequence[GroupKey] | None = None,
+    samples: int = 1,
 ) -> MetricValue:
     """Count the outcomes of one criterion and bound their rate or mean.
 
@@ -73,17 +79,19 @@ def measure(
         with_interval: False leaves the interval out (slices with too little support).
         keys: the group of each case, where cases belong together: estimate and interval are then
             over groups.
+        samples: more than 1 where the value of a case is the mean of so many samples; a case then
+            counts as passed when all of its observed samples pass.
     """
     values = [outcome.value for outcome in outcomes if outcome.value is not None]
     missing, excluded = count_reasons(outcomes)
     lost = sum(missing.values())
-    passes = round(sum(values)) if kind == "verdict" else None
+    passes = sum(value == 1.0 for value in values) if kind == "verdict" else None
     interval = groups = None
     if keys is not None:
         groups = _grouped(outcomes, keys, value_range)
         interval = groups.interval(level, value_range, method) if with_interval else None
     elif with_interval and (values or lost):
-        if passes is not None:
+        if passes is not None and samples == 1:
             interval = clopper_pearson(passes, len(values), lost, level)
         else:
             name: Literal["mixture", "convex"] = (
@@ -103,6 +111,8 @@ def measure(
         missing_reasons=missing,
         excluded_reasons=excluded,
         groups=groups,
+        samples=samples,
+        flaky=sum(map(is_flaky, outcomes)) if samples > 1 else 0,
     )
 
 

@@ -7,8 +7,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rag_assets.contracts.config import OperationalMetric
+from rag_assets.contracts.metric_config import OperationalMetric
 from rag_assets.evaluation.metrics import MetricValue, count_reasons
+from rag_assets.evaluation.replicates import combine
 from rag_assets.evaluators import Outcome
 from rag_assets.statistics import order_statistic_quantile
 from rag_assets.store.reader import Reader
@@ -36,16 +37,17 @@ def operational_outcomes(
     """Metric id → one outcome for each case, from what is recorded of its stages.
 
     Time is that of the attempt that made a result, in whichever run that was. Tokens and money
-    are missing, `not_reported`, where no stage of the case reported any.
+    are missing, `not_reported`, where no stage of the case reported any. The value of a case with
+    several samples is the mean over them.
     """
     metrics = tuple(metrics)
     if not metrics:
         return {}
-    costs: dict[str, dict[str, StageCost]] = {}
+    costs: dict[str, dict[int, dict[str, StageCost]]] = {}
     for cost in reader.stage_costs(run_id):
-        costs.setdefault(cost.case_id, {})[cost.stage] = cost
+        costs.setdefault(cost.case_id, {}).setdefault(cost.sample, {})[cost.stage] = cost
     return {
-        metric.id: [_outcome(metric.source, costs.get(case_id, {})) for case_id in case_ids]
+        metric.id: [_of_samples(metric.source, costs.get(case_id, {})) for case_id in case_ids]
         for metric in metrics
     }
 
@@ -77,6 +79,14 @@ def measure_quantile(
         missing_reasons=missing,
         quantile=metric.quantile,
     )
+
+
+def _of_samples(source: str, samples: Mapping[int, Mapping[str, StageCost]]) -> Outcome:
+    """A sample has the stages of the first one in common that were not executed for it anew."""
+    first = samples.get(0, {})
+    if len(samples) <= 1:
+        return _outcome(source, first)
+    return combine([_outcome(source, {**first, **samples[number]}) for number in sorted(samples)])
 
 
 def _outcome(source: str, stages: Mapping[str, StageCost]) -> Outcome:

@@ -36,6 +36,19 @@ def go_through(session: Session, stage: Stage, *, execute: bool) -> None:
 
 
 def _go_through(session: Session, stage: Stage, *, execute: bool) -> None:
+    """All samples of the cases, the first one last: what it commits stands for all of them."""
+    anew = {"generation", "judgments"}
+    if session.project.config.replicate_retrieval:
+        anew |= {"retrieval", "assembled_context"}
+    for other in session.others:
+        if stage in anew:
+            _take_sample(other, stage, execute=execute)
+    _take_sample(session, stage, execute=execute)
+    for other in session.others:
+        other.results.setdefault(stage, session.results[stage])
+
+
+def _take_sample(session: Session, stage: Stage, *, execute: bool) -> None:
     if stage == "cases":
         take_cases(session)
     elif stage == "retrieval":

@@ -144,9 +144,9 @@ def plan_for_metric(
         return Plan(missing=metric.missing)
     if metric.groups is not None:
         return _of_mean(rule, metric, metric.groups.observed, level)
-    if metric.passes is not None:
+    if metric.passes is not None and metric.samples == 1:
         plan = _of_rate(rule, metric, metric.passes, level)
-    elif metric.kind == "score":
+    elif metric.quantile is None:
         plan = _of_mean(rule, metric, values, level)
     else:
         return _of_quantile(rule, metric, values, level)
@@ -240,6 +240,7 @@ def _resolved(
         outcomes,
         level=level,
         method=rule.method,
+        samples=metric.samples,
     )
 
 

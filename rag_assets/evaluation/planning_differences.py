@@ -147,7 +147,8 @@ def _largest(found: Sequence[Sizes]) -> Sizes:
 def _counts_pairs(metric: Difference) -> bool:
     """Whether every pair gained, lost or stayed, so that there are only three outcomes."""
     outcomes = {-1.0, 0.0, 1.0}
-    return metric.kind == "verdict" and metric.groups is None and set(metric.values) <= outcomes
+    is_single = metric.groups is None and metric.samples == 1
+    return metric.kind == "verdict" and is_single and set(metric.values) <= outcomes
 
 
 def _obstacle(rule: Rule, metric: Difference) -> Obstacle | None:

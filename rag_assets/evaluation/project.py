@@ -9,12 +9,13 @@ from functools import cached_property
 from pathlib import Path
 
 from rag_assets.contracts.cases import Dataset
-from rag_assets.contracts.config import Config, OperationalMetric
+from rag_assets.contracts.config import Config
 from rag_assets.contracts.dataset import read_dataset
 from rag_assets.contracts.errors import InputError, Problem
 from rag_assets.contracts.identities import StageKeys
 from rag_assets.contracts.kinds import CITATIONS, CONTEXT, RETRIEVAL
 from rag_assets.contracts.loading import forget_project_modules, load_object
+from rag_assets.contracts.metric_config import OperationalMetric
 from rag_assets.contracts.policy import MetricKind, Policy, check_policy, read_policy
 from rag_assets.contracts.text import names
 from rag_assets.evaluation.checks import (
@@ -34,6 +35,7 @@ from rag_assets.evaluation.places import (
     open_store,
 )
 from rag_assets.evaluation.places import state_folder as state_folder
+from rag_assets.evaluation.replicates import Criterion, criteria_of
 from rag_assets.evaluators import Evaluator, build_evaluators
 from rag_assets.evaluators.ranking import RankingParameters
 from rag_assets.store import Store
@@ -85,6 +87,11 @@ class Project:
             if isinstance(evaluator.parameters, RankingParameters)
         }
         return "chunk" if units == {"chunk"} else "doc"
+
+    @cached_property
+    def criteria(self) -> tuple[Criterion, ...]:
+        """Everything that a run has one outcome of for each case."""
+        return criteria_of(self.config, self.evaluators)
 
     @cached_property
     def is_grouped(self) -> bool:
@@ -178,10 +185,13 @@ def is_grouped(dataset: Dataset) -> bool:
 
 
 def metric_kinds(
-    evaluators: tuple[Evaluator, ...], operational: tuple[OperationalMetric, ...], *, grouped: bool
+    criteria: Sequence[Criterion], operational: tuple[OperationalMetric, ...], *, grouped: bool
 ) -> dict[str, MetricKind]:
     """Metric → kind and range, for the checks of a policy."""
-    kinds = {one.criterion: MetricKind(one.kind, one.value_range, grouped) for one in evaluators}
+    kinds = {
+        one.criterion: MetricKind(one.kind, one.value_range, grouped, one.samples)
+        for one in criteria
+    }
     return kinds | {one.id: MetricKind("quantile", (0.0, math.inf)) for one in operational}
 
 
@@ -202,7 +212,11 @@ def _policy(
         ids = [case.id for case in dataset.cases]
         check_policy(
             policy,
-            metric_kinds(evaluators, config.metrics, grouped=is_grouped(dataset)),
+            metric_kinds(
+                criteria_of(config, evaluators),
+                config.operational_metrics,
+                grouped=is_grouped(dataset),
+            ),
             ids,
             problems,
             name=name,

@@ -20,7 +20,7 @@ from rag_assets.evaluation.operational import (
     operational_outcomes,
 )
 from rag_assets.evaluation.places import PROBLEMS_SHOWN
-from rag_assets.evaluation.stored_cases import keys_of
+from rag_assets.evaluation.stored_cases import keys_of, recorded_outcome
 from rag_assets.evaluation.views import DecisionView, RunView, decision_view
 from rag_assets.evaluation.words import Completeness
 from rag_assets.evaluators import Outcome
@@ -95,7 +95,10 @@ def _policy(path: Path, view: RunView, case_ids: Sequence[str]) -> Policy:
     if policy is not None:
         kinds = {
             one["criterion"]: MetricKind(
-                one["kind"], (one["range"][0], one["range"][1]), bool(view.record.get("grouped"))
+                one["kind"],
+                (one["range"][0], one["range"][1]),
+                bool(view.record.get("grouped")),
+                one.get("samples", 1),
             )
             for one in view.record["evaluators"]
         }
@@ -114,8 +117,7 @@ def _outcomes(reader: Reader, view: RunView, case_ids: Sequence[str]) -> dict[st
         one["criterion"]: {} for one in view.record["evaluators"]
     }
     for one in reader.run_judgments(view.row.id):
-        outcome = Outcome(one.status, one.value, one.reason)  # type: ignore[arg-type]
-        found[one.criterion][one.case_id] = outcome
+        found[one.criterion][one.case_id] = recorded_outcome(one)
     operational = operational_metrics(view.record)
     return {
         criterion: [by_case.get(case_id, _NOT_EXECUTED) for case_id in case_ids]
@@ -137,6 +139,7 @@ def _metrics(
             outcomes[one["criterion"]],
             level=level,
             keys=keys,
+            samples=one.get("samples", 1),
         )
         for one in view.record["evaluators"]
     ] + [measure_quantile(one, outcomes[one.id], level) for one in operational_metrics(view.record)]

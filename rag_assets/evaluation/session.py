@@ -6,10 +6,11 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, Protocol
 
+from rag_assets.contracts.canonical import digest
 from rag_assets.contracts.cases import Case
 from rag_assets.evaluation.grouping import GroupKey, group_keys
 from rag_assets.evaluation.matching import CaseFacts
@@ -141,6 +142,8 @@ class Session:
         facts: case id → what slices ask.
         counts: hits, misses and shared results for the cache lines.
         pending_results, head_changes: to be written with the next transaction.
+        sample: which sample of the cases this is, from 0.
+        others: the further samples; what is not sampled anew they have in common with this one.
         measured: whether the run has come to its metrics.
         stop: set when no further call may be started.
         interrupted: set by a signal; `stop` is then set as well.
@@ -164,6 +167,8 @@ class Session:
     stop: threading.Event = field(default_factory=threading.Event)
     interrupted: threading.Event = field(default_factory=threading.Event)
     loop: EventLoop = field(default_factory=EventLoop)
+    sample: int = 0
+    others: tuple[Session, ...] = ()
     measured: bool = False
     last_beat: float = field(default_factory=time.monotonic)
     _payloads: dict[str, str] = field(default_factory=dict)
@@ -215,7 +220,7 @@ class Session:
 
     def recall_settled(self) -> None:
         """Find out about which cases nothing has changed, unless nothing memoized is read."""
-        if not self.use_cache:
+        if not self.use_cache or self.others:
             return
         self.settled = recall_settled(self.store, self.project, self.cases)
         self.facts.update(self.settled.facts)
@@ -274,11 +279,48 @@ class Session:
         """Case id → its place in the order of the cases."""
         return {case.id: place for place, case in enumerate(self.cases)}
 
+    def take_samples(self, number: int) -> None:
+        """Make the further samples, so that there are so many in all."""
+        self.others = tuple(
+            replace(
+                self,
+                sample=sample,
+                projector=Unprojected(),
+                results={},
+                outcomes={},
+                facts={},
+                settled=Settled(),
+            )
+            for sample in range(1, number)
+        )
+
+    def sampled(self, stage: Stage) -> list[Mapping[str, CaseResult]]:
+        """The results of a stage: of this sample, and of those that have results of their own."""
+        own = self.results.get(stage, {})
+        return [own, *(one.results[stage] for one in self.others if one.has_own(stage, own))]
+
+    def has_own(self, stage: Stage, results: Mapping[str, CaseResult]) -> bool:
+        """Whether this sample has other results of a stage than those."""
+        return self.results.get(stage, results) is not results
+
+    def content(self, stage: Stage, case_id: str) -> str | None:
+        """Digest of what a stage of a case came to in all samples; None where one has nothing."""
+        digests = [results[case_id].digest for results in self.sampled(stage) if case_id in results]
+        if len(digests) == 1:
+            return digests[0]
+        return None if None in digests else digest(digests)
+
+    def failure(self, stage: Stage, case_id: str) -> Failure | None:
+        """Why a stage of a case has no result in one of the samples."""
+        results = (one[case_id] for one in self.sampled(stage) if case_id in one)
+        return next((one.failure for one in results if one.failure is not None), None)
+
     def failures(self) -> list[tuple[Stage, str, Failure]]:
         """(stage, case id, failure) where a stage itself failed, in the order of the run."""
         return [
             (stage, case_id, result.failure)
-            for stage, results in self.results.items()
+            for stage in self.results
+            for results in self.sampled(stage)
             for case_id, result in results.items()
             if result.source == "error" and result.failure is not None
         ]

@@ -50,7 +50,7 @@ class Settled:
 
 def settled_base(project: Project) -> str:
     """Digest of everything but the case that decides what a case comes to."""
-    evaluators = [[one.criterion, one.identity] for one in project.evaluators]
+    evaluators = [[one.criterion, one.identity] for one in project.criteria]
     return digest(["settled/v1", project.keys.execution, evaluators, project.relevance_unit])
 
 

@@ -12,7 +12,8 @@ from rag_assets.evaluation.grouping import GroupKey
 from rag_assets.evaluation.marks import Direction, Part, mark_parts
 from rag_assets.evaluation.matching import CaseFacts
 from rag_assets.evaluation.metrics import MetricValue, measure
-from rag_assets.evaluators import Evaluator, Outcome
+from rag_assets.evaluation.replicates import Criterion
+from rag_assets.evaluators import Outcome
 
 NO_VALUE = "(none)"
 _POSITIONS = ("top_k", "beyond_top_k", "not_retrieved")
@@ -57,7 +58,7 @@ def slice_metrics(
     names: Sequence[str],
     cases: Sequence[Case],
     facts: Mapping[str, CaseFacts],
-    evaluators: Sequence[Evaluator],
+    criteria: Sequence[Criterion],
     outcomes: Mapping[str, Sequence[Outcome]],
     *,
     top_k: int,
@@ -70,7 +71,7 @@ def slice_metrics(
     Args:
         names: the declared slices.
         cases, facts: all cases of the run, and what is known of their retrieval and context.
-        evaluators, outcomes: criterion → one outcome for each case, in the order of `cases`.
+        criteria, outcomes: criterion → one outcome for each case, in the order of `cases`.
         top_k: the system's, for `relevant_position`.
         min_support: eligible cases below which there is no interval and no test.
         level: two-sided confidence of the intervals.
@@ -80,27 +81,27 @@ def slice_metrics(
     rows: list[SliceMetric] = []
     for name in names:
         for value, members in _values(name, cases, facts, top_k).items():
-            for evaluator in evaluators:
-                chosen = [outcomes[evaluator.criterion][index] for index in members]
+            for criterion in criteria:
+                chosen = [outcomes[criterion.criterion][index] for index in members]
                 inside = None if keys is None else [keys[index] for index in members]
-                metric = _measure(evaluator, chosen, level, min_support, inside)
+                metric = _measure(criterion, chosen, level, min_support, inside)
                 rows.append(SliceMetric(name, value, metric))
     whole = {
-        evaluator.criterion: measure(
-            evaluator.criterion,
-            evaluator.kind,
-            evaluator.value_range,
-            outcomes[evaluator.criterion],
+        one.criterion: measure(
+            one.criterion,
+            one.kind,
+            one.value_range,
+            outcomes[one.criterion],
             level=level,
             with_interval=False,
         )
-        for evaluator in evaluators
+        for one in criteria
     }
     return _mark(rows, whole)
 
 
 def _measure(
-    evaluator: Evaluator,
+    criterion: Criterion,
     outcomes: Sequence[Outcome],
     level: float,
     min_support: int,
@@ -108,13 +109,14 @@ def _measure(
 ) -> MetricValue:
     support = sum(outcome.status != "excluded" for outcome in outcomes)
     return measure(
-        evaluator.criterion,
-        evaluator.kind,
-        evaluator.value_range,
+        criterion.criterion,
+        criterion.kind,
+        criterion.value_range,
         outcomes,
         level=level,
         with_interval=support >= min_support,
         keys=keys,
+        samples=criterion.samples,
     )
 
 
@@ -126,7 +128,10 @@ def _mark(rows: list[SliceMetric], whole: Mapping[str, MetricValue]) -> SliceTab
             row.metric.criterion,
             passes=row.metric.passes,
             cases=row.metric.observed,
-            is_supported=row.metric.interval is not None and row.metric.groups is None,
+            # The test needs one independent verdict for each case.
+            is_supported=row.metric.interval is not None
+            and row.metric.groups is None
+            and row.metric.samples == 1,
         )
         for row in rows
     ]

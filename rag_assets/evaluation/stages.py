@@ -75,7 +75,7 @@ class RetrievalStage:
         for case in cases:
             yield Work(
                 case,
-                session.project.keys.retrieval_of(case),
+                session.project.keys.retrieval_of(case, session.sample),
                 partial(_invoke, self._retrieve, case, self._depth),
                 self._accept,
             )
@@ -175,7 +175,7 @@ class GenerationStage:
         assembled = session.results["assembled_context"]
         contexts = session.payloads(reader, (str(assembled[case.id].digest) for case in cases))
         retrievals = _retrievals(session, reader, cases)
-        executions = {case.id: keys.execution_of(case) for case in cases}
+        executions = {case.id: keys.execution_of(case, session.sample) for case in cases}
         self._executions.update(executions)
         if session.use_cache:
             self._known.update(reader.stage_results(list(executions.values())))
@@ -191,7 +191,7 @@ class GenerationStage:
             kept = [candidates[item["position"] - 1] for item in context["items"]]
             yield Work(
                 case,
-                keys.generation_of(case, [passage.record() for passage in kept]),
+                keys.generation_of(case, [passage.record() for passage in kept], session.sample),
                 partial(self._invoke, case, kept),
                 _accept_output,
             )
@@ -244,7 +244,8 @@ def _seeded(session: Session, stage: str) -> Callable[..., Any]:
     system = session.project.system
     function = system.function(stage)
     if system.takes_seed(stage):
-        return partial(function, seed=session.project.config.seed)
+        # With one seed for all, the samples of a case would be one and the same.
+        return partial(function, seed=session.project.config.seed + session.sample)
     return function
 
 

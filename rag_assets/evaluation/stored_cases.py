@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rag_assets.evaluation.grouping import GroupKey, group_keys
 from rag_assets.evaluation.views import RunView
+from rag_assets.evaluators import Outcome
+from rag_assets.store import RunJudgment
 from rag_assets.store.reader import Reader
 
 
@@ -20,6 +22,23 @@ def keys_of(reader: Reader, view: RunView, case_ids: Sequence[str]) -> tuple[Gro
         for case_id, case in stage_payloads(reader, view.row.id, "cases", case_ids)
     }
     return group_keys((case_id, groups.get(case_id)) for case_id in case_ids)
+
+
+def recorded_outcome(row: RunJudgment) -> Outcome:
+    """The outcome that a row records."""
+    detail = None if row.detail is None else json.loads(row.detail)
+    return Outcome(row.status, row.value, row.reason, detail)  # type: ignore[arg-type]
+
+
+def samples_in(record: Mapping[str, Any], criterion: str) -> int:
+    """How many samples of a case a run's value of a criterion is the mean of; 1 where it has none.
+
+    Args:
+        record: what the run froze at its start.
+        criterion: the name.
+    """
+    found = (one for one in record["evaluators"] if one["criterion"] == criterion)
+    return max((int(one.get("samples", 1)) for one in found), default=1)
 
 
 def stage_payloads(

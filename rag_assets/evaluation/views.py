@@ -27,6 +27,8 @@ class Measure:
         method, level: of the interval, else None.
         quantile: which quantile an operational metric is, else None.
         groups: number of groups, where cases belong together, else None.
+        samples: how many samples of a case its value is the mean of.
+        flaky: cases whose samples disagree.
     """
 
     kind: str
@@ -42,6 +44,8 @@ class Measure:
     level: float | None
     quantile: float | None = None
     groups: int | None = None
+    samples: int = 1
+    flaky: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """One object; JSON has no infinity, so a range without an end has none."""
@@ -192,7 +196,9 @@ class RunView:
     def judgment(self, row: RunJudgment) -> JudgmentView:
         """A stored outcome of this run, with what its kind says about the value."""
         kind = self._kinds[row.criterion]
-        value = row.value == 1.0 if kind == "verdict" and row.value is not None else row.value
+        # The mean over several samples may lie between a pass and a fail.
+        is_verdict = kind == "verdict" and row.value in (0.0, 1.0)
+        value = row.value == 1.0 if is_verdict else row.value
         detail = None if row.detail is None else json.loads(row.detail)
         return JudgmentView(
             case=row.case_id,
@@ -295,6 +301,6 @@ def decision_view(state: str, record: Mapping[str, Any]) -> DecisionView:
 
 def _measure(numbers: Mapping[str, Any]) -> Measure:
     low, high = (math.inf if end is None else end for end in numbers["range"])
-    numbers = {"quantile": None, "groups": None, **numbers}
+    numbers = {"quantile": None, "groups": None, "samples": 1, "flaky": 0, **numbers}
     rest = {field.name: numbers[field.name] for field in fields(Measure) if field.name != "range"}
     return Measure(range=(low, high), **rest)

@@ -65,6 +65,11 @@ def decided_interval_text(
     return f"[{form.lower(lower, missed(lower))}, {form.upper(upper, missed(upper))}]"
 
 
+def samples_text(samples: int, flaky: int) -> str:
+    """What a row adds where a case has several samples: how many, and how many cases disagree."""
+    return f" · {samples} samples per case · {flaky} flaky"
+
+
 def denominator_text(passes: int | None, observed: int, missing: int, excluded: int) -> str:
     """The three counts of a metric.
 

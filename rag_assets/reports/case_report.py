@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rag_assets.evaluation.case_view import CandidateView, CaseView, StageView
+from rag_assets.evaluation.case_view import CandidateView, CaseView, SampleView, StageView
+from rag_assets.evaluation.replicates import samples_of
 from rag_assets.evaluation.views import JudgmentView
 from rag_assets.evaluation.wording import counted, cut, value_text
 from rag_assets.reports.layout import INDENT, Cell, Line, block, blocks, grid, heading, line, rows
@@ -48,8 +49,17 @@ def case_report(view: CaseView, width: int | None) -> list[Line]:
         [heading("Context"), *_context(view)],
         [heading("Output"), *(_value(view.output) if view.has_output else _none())],
         [heading("Citations"), *(_none() if view.citations is None else _value(view.citations))],
+        *([heading(f"Sample {one.sample}"), *_sample(one)] for one in view.samples),
         [heading("Judgments"), *_judgments(view, width)],
     )
+
+
+def _sample(view: SampleView) -> list[Line]:
+    """A further sample: its output, or why there is none."""
+    if view.has_output:
+        return _value(view.output)
+    failures = [found for stage in view.stages if stage.failure for found in _failure(stage)]
+    return failures or _none()
 
 
 def _none() -> list[Line]:
@@ -152,11 +162,22 @@ def _outcome(judgment: JudgmentView) -> Cell:
     return Cell(f"{judgment.value:.5f}")
 
 
+def _sample_text(sample: Mapping[str, Any], kind: str) -> str:
+    value = sample["value"]
+    if value is None:
+        return f"{sample['status']} ({sample['reason']})"
+    return f"{value:.5f}" if kind == "score" else "pass" if value else "fail"
+
+
 def _detail(judgment: JudgmentView) -> list[Line]:
     """The detail of a judgment; an evaluator's traceback line by line."""
     if judgment.detail is None:
         return []
     detail = judgment.detail
+    samples = samples_of(detail)
+    if samples is not None:
+        texts = (_sample_text(one, judgment.kind) for one in samples)
+        return [line(f"samples: {', '.join(texts)}", indent=2 * INDENT)]
     if isinstance(detail, dict) and isinstance(detail.get("traceback"), str):
         return block(detail["traceback"], 2 * INDENT)
     return block(cut(value_text(detail), _LONGEST), 2 * INDENT)

@@ -45,7 +45,8 @@ def _facts(case: FailedCase) -> Iterator[tuple[str, str, str]]:
     if case.has_output:
         yield "output", cut(value_text(case.output), _OUTPUT_SHOWN), "dim"
     for error in case.errors:
-        yield "error", f"{error['stage']}: {error['type']}: {error['message']}", "red"
+        sample = f" of sample {error['sample']}" if "sample" in error else ""
+        yield "error", f"{error['stage']}{sample}: {error['type']}: {error['message']}", "red"
     if case.unfinished:
         yield "stopped", f"{case.unfinished} was not executed", "yellow"
     for judgment in case.failed:

@@ -17,6 +17,7 @@ from rag_assets.evaluation.wording import (
     plain_number,
     reasons_text,
     rule_words,
+    samples_text,
 )
 from rag_assets.reports.layout import INDENT, Cell, Line, line, rows
 from rag_assets.reports.planning import planning_line
@@ -161,7 +162,10 @@ def measure_texts(measure: Measure) -> tuple[str, str, str]:
 
 
 def _denominator(measure: Measure) -> str:
-    text = denominator_text(measure.passes, measure.observed, measure.missing, measure.excluded)
+    passes = measure.passes if measure.samples == 1 else None
+    text = denominator_text(passes, measure.observed, measure.missing, measure.excluded)
     if measure.quantile is not None:
         text = text.replace("mean of", f"p{plain_number(100 * measure.quantile)} of")
-    return text if measure.groups is None else f"{text} · {counted(measure.groups, 'group')}"
+    if measure.groups is not None:
+        text += f" · {counted(measure.groups, 'group')}"
+    return text if measure.samples == 1 else text + samples_text(measure.samples, measure.flaky)

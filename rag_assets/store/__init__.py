@@ -10,6 +10,7 @@ from rag_assets.store.records import (
     Metric,
     RunJudgment,
     RunRow,
+    SampleStage,
     SettledCase,
     StageResult,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "Metric",
     "RunJudgment",
     "RunRow",
+    "SampleStage",
     "SettledCase",
     "StageResult",
     "Store",

@@ -16,6 +16,7 @@ from rag_assets.store.records import (
     Metric,
     RunJudgment,
     RunRow,
+    SampleStage,
     SettledCase,
     StageCost,
     StageResult,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 T = TypeVar("T")
-RunTable = Literal["run_cases", "run_judgments", "metrics", "decisions"]
+RunTable = Literal["run_cases", "sample_stages", "run_judgments", "metrics", "decisions"]
 """The tables that hold what a run came to."""
 
 # A ULID sorts by time, so the id breaks ties of one millisecond.
@@ -146,16 +147,28 @@ class Reader:
         )
         return dict(rows)
 
+    def sample_stages(
+        self, run_id: str, case_ids: Sequence[str] | None = None
+    ) -> list[SampleStage]:
+        """What the stages of further samples came to, of all cases of a run or of some."""
+        if not self._has("sample_stages"):
+            return []
+        return self._of_run("sample_stages", SampleStage, run_id, case_ids)
+
     def stage_costs(self, run_id: str) -> list[StageCost]:
         """Time and reported usage of every stage of a run that a system executes.
 
         Assembly is done anew in every run, and counts with its first time, like a hit.
         """
+        columns = "run_id, case_id, stage, identity, digest, source, latency_ms, failure"
+        recorded = f"SELECT {columns}, 0 AS sample FROM run_cases"
+        if self._has("sample_stages"):
+            recorded += f" UNION ALL SELECT {columns}, sample FROM sample_stages"
         rows = self._rows(
             "SELECT c.case_id, c.stage, c.digest, c.failure, "
             "CASE WHEN c.source = 'miss' AND c.stage <> 'assembled_context' "
-            "THEN c.latency_ms ELSE coalesce(r.latency_ms, 0) END, "
-            "r.usage FROM run_cases c LEFT JOIN stage_results r ON c.identity = r.identity "
+            "THEN c.latency_ms ELSE coalesce(r.latency_ms, 0) END, r.usage, c.sample "
+            f"FROM ({recorded}) c LEFT JOIN stage_results r ON c.identity = r.identity "
             "WHERE c.run_id = $1 AND c.stage IN ('retrieval', 'assembled_context', 'generation')",
             [run_id],
         )

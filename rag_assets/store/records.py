@@ -62,8 +62,25 @@ class CaseStage:
 
 
 @dataclass(frozen=True, slots=True)
+class SampleStage:
+    """The same of a further sample of a case, numbered from 1; sample 0 is a `CaseStage`."""
+
+    run_id: str
+    case_id: str
+    stage: str
+    identity: str | None
+    digest: str | None
+    source: Source
+    latency_ms: float
+    failure: str | None
+    attempts: str | None
+    usage: str | None
+    sample: int
+
+
+@dataclass(frozen=True, slots=True)
 class StageCost:
-    """What one stage of one case of a run took: of the attempt that made its result.
+    """What one stage of one sample of a case of a run took: of the attempt that made its result.
 
     `digest` is None where there is no result; `failure` and `usage` are JSON.
     """
@@ -74,6 +91,7 @@ class StageCost:
     failure: str | None
     latency_ms: float
     usage: str | None
+    sample: int
 
 
 @dataclass(frozen=True, slots=True)

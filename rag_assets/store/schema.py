@@ -69,6 +69,11 @@ MIGRATIONS: tuple[str, ...] = (
         key VARCHAR NOT NULL, run_id VARCHAR NOT NULL, case_id VARCHAR NOT NULL,
         labelled BOOLEAN, position INTEGER, ambiguous BOOLEAN, truncated BOOLEAN
     );
+    CREATE TABLE sample_stages (
+        run_id VARCHAR NOT NULL, case_id VARCHAR NOT NULL, stage VARCHAR NOT NULL,
+        identity VARCHAR, digest VARCHAR, source VARCHAR NOT NULL, latency_ms DOUBLE NOT NULL,
+        failure VARCHAR, attempts VARCHAR, usage VARCHAR, sample INTEGER NOT NULL
+    );
     """,
 )
 

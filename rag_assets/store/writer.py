@@ -16,6 +16,7 @@ from rag_assets.store.records import (
     Metric,
     RunJudgment,
     RunRow,
+    SampleStage,
     SettledCase,
     StageResult,
 )
@@ -36,6 +37,7 @@ _TABLES: dict[type, str] = {
     RunRow: "runs",
     StageResult: "stage_results",
     CaseStage: "run_cases",
+    SampleStage: "sample_stages",
     Judgment: "judgments",
     RunJudgment: "run_judgments",
     Metric: "metrics",
@@ -82,7 +84,11 @@ class Writer:
 
     def add(
         self,
-        rows: Sequence[CaseStage] | Sequence[RunJudgment] | Sequence[Metric] | Sequence[Decision],
+        rows: Sequence[CaseStage]
+        | Sequence[SampleStage]
+        | Sequence[RunJudgment]
+        | Sequence[Metric]
+        | Sequence[Decision],
     ) -> None:
         """Append rows of one run."""
         self._append(rows)

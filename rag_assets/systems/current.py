@@ -27,6 +27,7 @@ class CurrentCase:
         config: a copy of the system's config mapping.
         user: a copy of the case's user, None where it has none.
         as_of: the case's date, None where it has none.
+        sample: which of the case's samples is generated, from 0 (config key `replicates`).
 
     Args:
         records: whether artifacts can be recorded: True for a system that is called as a whole.
@@ -39,10 +40,12 @@ class CurrentCase:
         as_of: str | None = None,
         *,
         records: bool = False,
+        sample: int = 0,
     ):
         self.config = deepcopy(config)
         self.user = deepcopy(user)
         self.as_of = as_of
+        self.sample = sample
         self._usage: dict[str, float] = {}
         self._records = records
         self._recorder = Recorder()

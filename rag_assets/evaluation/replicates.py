@@ -1,0 +1,153 @@
+"""Replicates: several samples of generation for a case, and the one outcome that they come to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum
+from typing import Any
+
+from rag_assets.contracts.canonical import digest
+from rag_assets.contracts.config import Config
+from rag_assets.evaluators import Evaluator, Outcome
+from rag_assets.evaluators.base import Kind
+
+_SAMPLES = "samples"
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """What a run has one outcome of for each case: of an evaluator, or made of one.
+
+    Attributes:
+        criterion, kind, value_range, identity, type, text: as of an evaluator.
+        samples: how many samples of a case its value is the mean of; 1 for a single one.
+        every: the criterion that all samples have to pass, where it is made of that.
+    """
+
+    criterion: str
+    kind: Kind
+    value_range: tuple[float, float]
+    identity: str
+    type: str
+    text: str
+    samples: int = 1
+    every: str | None = None
+
+    def record(self) -> dict[str, Any]:
+        """What a run freezes of it, as JSON."""
+        return {
+            "criterion": self.criterion,
+            "type": self.type,
+            "text": self.text,
+            "kind": self.kind,
+            "range": list(self.value_range),
+            "identity": self.identity,
+            "samples": self.samples,
+        }
+
+
+def criteria_of(config: Config, evaluators: Sequence[Evaluator]) -> tuple[Criterion, ...]:
+    """All criteria of a project: of its evaluators, then those made of them."""
+    own = {one.criterion: criterion_of(one, config.replicates) for one in evaluators}
+    made = [
+        Criterion(
+            metric.id,
+            "verdict",
+            (0.0, 1.0),
+            digest(["every_replicate/v1", own[metric.every_replicate].identity]),
+            "every_replicate",
+            f"every_replicate of {metric.every_replicate}",
+            every=metric.every_replicate,
+        )
+        for metric in config.metrics
+        if metric.every_replicate in own
+    ]
+    return (*own.values(), *made)
+
+
+def criterion_of(evaluator: Evaluator, samples: int = 1) -> Criterion:
+    """The criterion of an evaluator."""
+    return Criterion(
+        evaluator.criterion,
+        evaluator.kind,
+        evaluator.value_range,
+        evaluator.identity,
+        evaluator.type,
+        str(evaluator),
+        samples,
+    )
+
+
+def combine(outcomes: Sequence[Outcome]) -> Outcome:
+    """The outcome of a case: the mean over its observed samples, which stay in its detail.
+
+    It is missing when no sample is observed and any is missing, and else excluded. Where a sample
+    is observed below the highest value, the reason is the first that such a sample has.
+
+    Args:
+        outcomes: one for each sample, in the order of the samples.
+    """
+    detail = {
+        _SAMPLES: [
+            {
+                "status": one.status,
+                "value": one.value,
+                "reason": one.reason,
+                "detail": one.detail,
+            }
+            for one in outcomes
+        ]
+    }
+    observed = [one for one in outcomes if one.value is not None]
+    if observed:
+        value = fsum(one.value for one in observed if one.value is not None) / len(observed)
+        return Outcome("observed", value, _first_reason(observed), detail)
+    missing = [one for one in outcomes if one.status == "missing"]
+    status = missing[0].status if missing else outcomes[0].status
+    return Outcome(status, None, _first_reason(missing or outcomes), detail)
+
+
+def every_sample(outcome: Outcome) -> Outcome:
+    """Whether all samples of a case pass a verdict; a missing one leaves that open.
+
+    Args:
+        outcome: of the verdict, combined or of a single sample.
+    """
+    if outcome.status == "excluded":
+        return Outcome("excluded", None, outcome.reason)
+    values = sample_values(outcome)
+    if any(value == 0.0 for value in values):
+        return Outcome.verdict(False, outcome.reason)
+    if not values or None in values:
+        return Outcome("missing", None, _missing_reason(outcome))
+    return Outcome.verdict(True)
+
+
+def sample_values(outcome: Outcome) -> tuple[float | None, ...]:
+    """The value of each sample; None for one that is not observed."""
+    samples = samples_of(outcome.detail)
+    if samples is None:
+        return (outcome.value,)
+    return tuple(one["value"] for one in samples)
+
+
+def samples_of(detail: Any) -> Sequence[Mapping[str, Any]] | None:
+    """The samples in the detail of a combined outcome; None in any other."""
+    found = detail.get(_SAMPLES) if isinstance(detail, Mapping) else None
+    return found if isinstance(found, list) else None
+
+
+def is_flaky(outcome: Outcome) -> bool:
+    """Whether the observed samples of a case disagree."""
+    return len({value for value in sample_values(outcome) if value is not None}) > 1
+
+
+def _first_reason(outcomes: Sequence[Outcome]) -> str | None:
+    return next((one.reason for one in outcomes if one.reason is not None), None)
+
+
+def _missing_reason(outcome: Outcome) -> str | None:
+    samples = samples_of(outcome.detail) or ()
+    reasons = (one["reason"] for one in samples if one["status"] == "missing")
+    return next(reasons, outcome.reason)
