@@ -14,7 +14,7 @@ from rag_assets.contracts.paths import cited_value
 from rag_assets.evaluation.matching import relevant_grade
 from rag_assets.evaluation.views import JudgmentView, RunView
 from rag_assets.evaluation.words import CASE_STAGES
-from rag_assets.store import CaseStage, SampleStage, StageResult
+from rag_assets.store import CaseStage, StageResult
 from rag_assets.store.reader import Reader
 
 
@@ -194,9 +194,7 @@ def _no_case(reader: Reader, view: RunView, case_id: str) -> str:
     return f'{view.row.id} has no case "{case_id}".{hint}'
 
 
-def _stage(
-    stage: str, row: CaseStage | SampleStage | None, results: Mapping[str, StageResult]
-) -> StageView:
+def _stage(stage: str, row: CaseStage | None, results: Mapping[str, StageResult]) -> StageView:
     if row is None:
         return StageView(stage, "NOT_EXECUTED", None, 0, None, None, None, None, ())
     attempts = json.loads(row.attempts) if row.attempts else []
@@ -221,17 +219,17 @@ def _stage(
     )
 
 
-def _executed_in(row: CaseStage | SampleStage, earlier: StageResult | None) -> str | None:
+def _executed_in(row: CaseStage, earlier: StageResult | None) -> str | None:
     if row.digest is None:
         return None
     return row.run_id if earlier is None else earlier.run_id
 
 
-def _failure(row: CaseStage | SampleStage) -> Any:
+def _failure(row: CaseStage) -> Any:
     return json.loads(row.failure) if row.failure and row.source == "error" else None
 
 
-def stage_state(row: CaseStage | SampleStage) -> str:
+def stage_state(row: CaseStage) -> str:
     """OK, ERROR, TIMEOUT, BLOCKED or NOT_EXECUTED."""
     failure = _failure(row)
     if failure is not None:

@@ -62,19 +62,9 @@ class CaseStage:
 
 
 @dataclass(frozen=True, slots=True)
-class SampleStage:
-    """The same of a further sample of a case, numbered from 1; sample 0 is a `CaseStage`."""
+class SampleStage(CaseStage):
+    """The same of a further sample of a case, numbered from 1."""
 
-    run_id: str
-    case_id: str
-    stage: str
-    identity: str | None
-    digest: str | None
-    source: Source
-    latency_ms: float
-    failure: str | None
-    attempts: str | None
-    usage: str | None
     sample: int
 
 

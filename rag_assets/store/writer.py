@@ -84,11 +84,7 @@ class Writer:
 
     def add(
         self,
-        rows: Sequence[CaseStage]
-        | Sequence[SampleStage]
-        | Sequence[RunJudgment]
-        | Sequence[Metric]
-        | Sequence[Decision],
+        rows: Sequence[CaseStage] | Sequence[RunJudgment] | Sequence[Metric] | Sequence[Decision],
     ) -> None:
         """Append rows of one run."""
         self._append(rows)
