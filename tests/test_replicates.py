@@ -155,6 +155,18 @@ def test_a_case_shows_all_of_its_samples(sample: SampleProject) -> None:
     assert run.stage("far", "judgments").source == "miss"
 
 
+def test_an_exported_case_has_all_of_its_samples(sample: SampleProject) -> None:
+    run = sample.run()
+    assert program_in(sample.root)("export", "latest").exit_code == 0
+    bundle = sample.root / "bundles" / run.row.id
+    lines = (bundle / "cases.jsonl").read_text().splitlines()
+    executions = json.loads(lines[0])["executions"]
+    generations = [one for one in executions if one["stage"] == "generation"]
+    assert [one.get("sample", 0) for one in generations] == [0, 1, 2]
+    assert len({one["identity"] for one in generations}) == 3
+    assert (bundle / "tables" / "samples.parquet").exists()
+
+
 def test_a_verdict_that_fails_in_one_sample_is_listed_as_failed(sample: SampleProject) -> None:
     sample.replace("app.py", "        return answer_of(context)\n", FLAKY)
     sample.run()

@@ -35,6 +35,7 @@ _TABLES: Final[dict[str, RunTable]] = {
     "metrics": "metrics",
     "decisions": "decisions",
 }
+_SAMPLED: Final[dict[str, RunTable]] = {"samples": "sample_stages"}
 
 Opening = Callable[[], AbstractContextManager[Reader]]
 Row = TypeVar("Row", CaseStage, RunJudgment)
@@ -115,7 +116,8 @@ def _write_run(opening: Opening, view: RunView, folder: Path) -> dict[str, Any]:
     tables = folder / "tables"
     tables.mkdir()
     with opening() as reader:
-        for name, table in _TABLES.items():
+        has_samples = view.record.get("replicates", 1) > 1
+        for name, table in (_TABLES | (_SAMPLED if has_samples else {})).items():
             reader.write_parquet(table, view.row.id, tables / f"{name}.parquet")
     return {
         "kind": "run",
@@ -161,7 +163,10 @@ def _cases(opening: Opening, view: RunView) -> Iterator[dict[str, Any]]:
         ids = reader.case_ids(view.row.id)
     for batch in _batches(ids):
         with opening() as reader:
-            rows = reader.case_stages(view.row.id, batch)
+            rows = [
+                *reader.case_stages(view.row.id, batch),
+                *reader.sample_stages(view.row.id, batch),
+            ]
             stages = _by_case(rows)
             judgments = _by_case(reader.run_judgments(view.row.id, batch))
             payloads = reader.payloads([row.digest for row in rows if row.digest])
