@@ -1,85 +1,76 @@
-"""Wall time and memory of whole runs, against the import of dagster and a plain Python loop.
+"""Every budget of whole runs, as ratios within one run of this program.
 
-python -m benchmarks [--sizes 13,1000,10000] [--folder DIR]
+python -m benchmarks [--only NAMES] [--sizes 13,1000,10000] [--cases 1000] [--plot] [--write]
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
-import sys
 import tempfile
-import time
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.suites import make_suite
+from benchmarks.budgets import Section
+from benchmarks.commands import from_ui, start_up, waiting
+from benchmarks.measuring import printed
+from benchmarks.plot import SIZES, growth
+from benchmarks.readme import with_measured
+from benchmarks.whole_runs import WholeRuns, breakdowns, disk, whole_runs
+
+HERE = Path(__file__).parent
+PAGE = HERE / "README.md"
+PICTURE = HERE / "cost_per_case.png"
 
 
-@dataclass(frozen=True)
-class Measured:
-    """Seconds of wall time and peak memory in MB of one process."""
-
-    seconds: float
-    peak_mb: float
-
-
-def measure(command: list[str], cwd: Path, expected: tuple[int, ...] = (0,)) -> Measured:
-    """Run a command; its output is thrown away."""
-    began = time.perf_counter()
-    process = subprocess.Popen(
-        command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - began
-    code = os.waitstatus_to_exitcode(status)
-    if code not in expected:
-        raise SystemExit(f"{' '.join(command)} ended with exit code {code}")
-    return Measured(seconds, usage.ru_maxrss / 1024)
-
-
-def best(command: list[str], cwd: Path, times: int) -> float:
-    """The shortest of several runs, in seconds."""
-    return min(measure(command, cwd).seconds for _ in range(times))
-
-
-def rows_of(config: Path, cases: int, unit: float) -> list[str]:
-    """The table rows of one suite."""
-    run = [sys.executable, "-m", "rag_assets.cli", "run"]
-    here = Path(__file__).parent.parent
-    loop_command = [sys.executable, "-m", "benchmarks.plain_loop", str(config)]
-    printed = subprocess.run(loop_command, cwd=here, capture_output=True, text=True, check=True)
-    loop = float(printed.stdout)
-    rows = []
-    for name in ("cold", "warm"):
-        done = measure(run, config.parent, expected=(0, 1, 3))
-        over_loop = (done.seconds - loop) / cases * 1000
-        rows.append(
-            f"| {cases:,} | {name} | {done.seconds:.2f} s | {done.seconds / unit:.1f} × "
-            f"| {loop:.2f} s | {over_loop:.2f} ms | {done.peak_mb:.0f} MB |"
-        )
-    return rows
+def sections(options: argparse.Namespace, folder: Path) -> dict[str, Callable[[], Section]]:
+    """Name → what measures it, in the order in which they are measured."""
+    runs = WholeRuns(folder)
+    sizes, cases = options.sizes, options.cases
+    found: dict[str, Callable[[], Section]] = {
+        "whole runs": lambda: whole_runs(runs, sizes),
+        "disk": lambda: disk(runs, sizes),
+        "breakdown": lambda: breakdowns(runs, sizes),
+        "start-up": lambda: start_up(folder, runs.unit),
+        "waiting": lambda: waiting(folder, cases),
+        "ui": lambda: from_ui(folder, cases),
+        "statistics": lambda: Section("statistics", printed("statistics").splitlines()),
+    }
+    if options.plot:
+        found["growth"] = lambda: growth(runs, options.plot_sizes, PICTURE)
+    return found
 
 
 def main() -> None:
-    """Measure, and print a Markdown table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", default="13,1000,10000")
-    parser.add_argument("--folder", type=Path)
-    options = parser.parse_args()
-    folder = options.folder or Path(tempfile.mkdtemp(prefix="rag-assets-bench-"))
-    unit = best([sys.executable, "-c", "import dagster"], folder, 5)
-    print(f"`import dagster`: {unit:.2f} s (whole process, best of 5)\n")
-    print(
-        "| cases | cache | `rag-assets run` | in imports of dagster | plain loop | over the loop, "
-        "per case | peak memory |"
+    """Measure, and print Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", type=_names, help="sections, separated by commas")
+    parser.add_argument("--sizes", type=_numbers, default=(13, 1_000, 10_000))
+    parser.add_argument(
+        "--cases", type=int, default=1_000, help="of the waiting and the UI's suite"
     )
-    print("|---|---|---|---|---|---|---|")
-    for size in (int(size) for size in options.sizes.split(",")):
-        config = make_suite(folder / f"suite-{size}", size)
-        for row in rows_of(config, size, unit):
-            print(row, flush=True)
+    parser.add_argument("--plot", action="store_true", help=f"draw {PICTURE.name} (takes minutes)")
+    parser.add_argument("--plot-sizes", type=_numbers, default=SIZES)
+    parser.add_argument("--write", action="store_true", help=f"rewrite the sections of {PAGE.name}")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="rag-assets-bench-") as folder:
+        every = sections(options, Path(folder))
+        chosen = options.only or list(every)
+        if unknown := set(chosen) - every.keys():
+            parser.error(f"no such section: {min(unknown)}; there are {', '.join(every)}")
+        for name in chosen:
+            section = every[name]()
+            print(f"## {name}\n\n{section.markdown()}\n", flush=True)
+            if options.write:
+                text = PAGE.read_text(encoding="utf-8")
+                PAGE.write_text(with_measured(text, {name: section.markdown()}), encoding="utf-8")
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in text.split(","))
 
 
 if __name__ == "__main__":

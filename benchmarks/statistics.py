@@ -105,10 +105,12 @@ def main() -> None:
         ),
     ]
     print(f"One Clopper-Pearson call: {unit * 1e6:.1f} µs\n")
-    print("| work | seconds | in Clopper-Pearson calls | budget |\n|---|---|---|---|")
+    print("| work | seconds | in Clopper-Pearson calls | budget | |\n|---|---|---|---|---|")
     for name, call, budget in rows:
         seconds = best(call)
-        print(f"| {name} | {seconds:.3f} | {seconds / unit:,.0f} | {budget:g} s |", flush=True)
+        verdict = "PASS" if seconds <= budget else "**MISS**"
+        calls = f"{seconds / unit:,.0f}"
+        print(f"| {name} | {seconds:.3f} | {calls} | {budget:g} s | {verdict} |", flush=True)
 
 
 if __name__ == "__main__":
