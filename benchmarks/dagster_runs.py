@@ -29,7 +29,7 @@ def seconds_of_runs(config: Path) -> dict[str, Any]:
                 raise SystemExit(f"Run {run.run_id} has not ended well: {run.status.value}.")
             total += record.end_time - record.start_time
             for step in instance.get_run_step_stats(run.run_id):
-                stage = step.step_key.rpartition("__")[2]
+                stage = step.step_key.rpartition(".")[2]
                 steps[stage] += (step.end_time or 0.0) - (step.start_time or 0.0)
     release_sqlite()
     return {"seconds": total, "steps": steps}

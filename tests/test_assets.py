@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.reconstruct import ReconstructableRepository
 
 import rag_assets
 from projects import SampleProject, relevant
@@ -138,12 +140,38 @@ def test_the_shape_of_the_graph(sample: SampleProject) -> None:
 def test_one_step_for_each_stage(sample: SampleProject, instance: dg.DagsterInstance) -> None:
     run = sample.run()
     stats = instance.get_run_step_stats(str(run.row.dagster_run_id))
-    assert [stat.step_key for stat in stats] == [
-        f"sample__evaluate.sample__{stage}" for stage in STAGES
-    ]
+    assert [stat.step_key for stat in stats] == [f"sample__evaluate.{stage}" for stage in STAGES]
     record = instance.get_run_by_id(str(run.row.dagster_run_id))
     assert record is not None
     assert record.tags["rag/run_id"] == run.row.id
+
+
+def test_only_the_steps_asked_for_are_executed_again(
+    sample: SampleProject, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAG_ASSETS_PROJECT", str(sample.root))
+    first = sample.run()
+    location = Path(__file__).parent / "sample_location.py"
+    repository = ReconstructableRepository.for_file(str(location), "defs", str(location.parent))
+    again = dg.execute_job(
+        repository.get_reconstructable_job("sample_evaluation"),
+        instance=instance,
+        reexecution_options=dg.ReexecutionOptions(
+            parent_run_id=str(first.row.dagster_run_id),
+            step_selection=["sample__evaluate.metrics", "sample__evaluate.gate"],
+        ),
+    )
+    assert again.success
+    with sample.store.reading() as reader:
+        run_id, other = reader.run_ids()
+    assert other == first.row.id != run_id
+    newest = sample.read(run_id)
+    assert newest.row.dagster_run_id == again.run_id
+    assert (newest.row.origin, newest.row.state) == ("materialize", "DECIDED")
+    assert newest.metrics == [replace(one, run_id=run_id) for one in first.metrics]
+    record = instance.get_run_by_id(again.run_id)
+    assert record is not None
+    assert record.tags["rag/run_id"] == run_id
 
 
 def test_gate_rules_are_checks(sample: SampleProject, instance: dg.DagsterInstance) -> None:

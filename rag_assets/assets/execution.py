@@ -198,7 +198,8 @@ def _start(
     selected = _selected_stages(context, suite)
     session = Session(
         project=project,
-        run_id=settings.run_id or new_run_id(),
+        # Executed again, a Dagster run has the config of the first one, and is another run.
+        run_id=(context.run.parent_run_id is None and settings.run_id) or new_run_id(),
         cases=cases,
         # A run of checks alone names no assets, and does not begin with the cases.
         is_evaluation=not ranged and selected == STAGES and first == STAGES[0],
@@ -213,7 +214,7 @@ def _start(
     )
     from_ui = ranged or context.job_name.startswith("__ASSET_JOB") or "dagster/backfill" in tags
     try:
-        if RUN_ID_TAG not in tags:
+        if tags.get(RUN_ID_TAG) != session.run_id:
             context.instance.add_run_tags(context.run_id, {RUN_ID_TAG: session.run_id})
         projection = Projection(
             session, context.instance, suite, code_versions(project), from_ui=from_ui
@@ -253,8 +254,7 @@ def _selected_stages(context: dg.OpExecutionContext, suite: Suite) -> tuple[Stag
     steps = run.step_keys_to_execute
     if steps is not None:
         # Executed again from a failure: only some of the steps.
-        names = {key.rpartition(".")[2] for key in steps}
-        chosen = [one for one in chosen if f"{suite.name}__{one}" in names]
+        chosen = [one for one in chosen if f"{suite.name}__evaluate.{one}" in steps]
     return tuple(chosen)
 
 

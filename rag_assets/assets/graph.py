@@ -115,7 +115,8 @@ def _graph(
             inputs = {} if previous is None else {"after": previous}
             if stage == "retrieval":
                 inputs["index"] = index
-            made = op(**inputs)
+            # A short name: it stands twice in every event.
+            made = op.alias(stage)(**inputs)
             previous = made.done
             results[stage] = made.asset
             if stage == "gate":

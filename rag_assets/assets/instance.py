@@ -117,6 +117,8 @@ def speed_up_sqlite() -> None:
 def _on_connect(connection: Any, _record: Any) -> None:
     if not isinstance(connection, sqlite3.Connection):
         return
+    # Of a new file only. An event takes 1.5 KB, and two leave a quarter of a default page empty.
+    connection.execute("PRAGMA page_size=8192")
     connection.execute("PRAGMA synchronous=NORMAL")
     listed = connection.execute("PRAGMA database_list").fetchall()
     path = next((Path(row[2]) for row in listed if row[1] == "main" and row[2]), None)

@@ -126,8 +126,10 @@ def _mark(kind: type, number: int) -> Any:
 
 
 def _minified(entry: dict[str, Any]) -> str:
-    """The text of an entry without white space, and its event without what Dagster fills in."""
+    """The text of an entry without white space, and without what Dagster fills in."""
     entry["dagster_event"] = _pruned(entry["dagster_event"])
+    # Of an older format: written for it, and never read.
+    entry.pop("message", None)
     return json.dumps(entry, separators=(",", ":"))
 
 
