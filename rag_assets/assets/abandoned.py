@@ -18,7 +18,8 @@ def end_abandoned_runs(instance: dg.DagsterInstance) -> None:
     """Report the runs of the command line as failed whose process has ended before them."""
     going_on = dg.RunsFilter(statuses=IN_PROGRESS_RUN_STATUSES)
     for run in instance.get_runs(going_on):
-        process = run.tags.get(PROCESS_TAG)
+        # One that is executed again from the UI has the tags of its parent, and another process.
+        process = run.tags.get(PROCESS_TAG) if run.parent_run_id is None else None
         # A process of another host is out of sight, so it counts as alive.
         if process is not None and not is_alive(process, now()):
             instance.report_run_failed(run, "The process of this run ended before the run did.")
