@@ -19,6 +19,8 @@ T = TypeVar("T")
 _STOP_SECONDS = 30
 _LINES_SHOWN = 15
 
+DEFAULT_PORT = 3000
+
 
 class ServerEndedError(RagAssetsError):
     """A server ended although nobody asked it to."""

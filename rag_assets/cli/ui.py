@@ -15,14 +15,14 @@ import click
 from rag_assets.cli.errors import INTERNAL_ERROR, Invocation
 from rag_assets.cli.group import ExampleCommand, config_option, option
 from rag_assets.cli.output import note, show
-from rag_assets.cli.servers import ServerEndedError, Servers
+from rag_assets.cli.servers import DEFAULT_PORT, ServerEndedError, Servers
 from rag_assets.cli.watching import Watch
-from rag_assets.cli.webserver import DEFAULT_PORT, Webserver, choose_port
 from rag_assets.contracts.errors import InputError
 from rag_assets.evaluation.places import load_config, state_folder
 from rag_assets.reports.layout import line
 
 if TYPE_CHECKING:
+    from rag_assets.cli.webserver import Webserver
     from rag_assets.contracts.config import Config
 
 # Switched-on schedules and sensors are remembered under the name of their code location.
@@ -63,6 +63,9 @@ def ui(invocation: Invocation, config: Path | None, host: str, port: int | None)
     config_path = invocation.locate(config)
     settings = load_config(config_path)
     _let_signals_interrupt()
+    # Every command imports this module, and only this one needs an HTTP client.
+    from rag_assets.cli.webserver import Webserver, choose_port
+
     webserver = Webserver(host, choose_port(host, port), _LOCATION)
     watch = Watch(settings.path)
     note("Starting Dagster …")

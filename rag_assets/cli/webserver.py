@@ -8,9 +8,9 @@ import socket
 import urllib.request
 from typing import Any
 
+from rag_assets.cli.servers import DEFAULT_PORT
 from rag_assets.contracts.errors import InputError
 
-DEFAULT_PORT = 3000
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 _OUR_ERRORS = "rag_assets.contracts.errors.InputError: "
 _OUTCOME = """
