@@ -57,8 +57,11 @@ def project_definitions(projects: list[Project], prefix: tuple[str, ...] = ()) -
             nightly_schedule(suite, project.config.dagster.cron)
             for suite, project in suites.items()
         ],
+        # A system that is called as a whole declares no version of what it searches.
         sensors=[
-            index_version_sensor(suite, project.config.path) for suite, project in suites.items()
+            index_version_sensor(suite, project.config.path)
+            for suite, project in suites.items()
+            if not project.is_whole
         ],
         resources={suite.resource: SuiteRun() for suite in suites},
         # The stages of a run share a process: a process for each would cost seconds.

@@ -29,7 +29,8 @@ from rag_assets.evaluation.lifecycle import end_run, new_run_id, start_run
 from rag_assets.evaluation.pipeline import go_through
 from rag_assets.evaluation.project import Project
 from rag_assets.evaluation.session import Observer, Session, Silent
-from rag_assets.evaluation.words import CASE_STAGES, STAGES, Stage
+from rag_assets.evaluation.words import ANSWERING, CASE_STAGES, STAGES, Stage
+from rag_assets.systems.blackbox import BlackBox
 from rag_assets.systems.calls import Failure
 
 RUN_ID_TAG = "rag/run_id"
@@ -76,8 +77,8 @@ class SuiteExecution:
         """The last stage that the run was asked for: it ends the run."""
         return self.selected[-1]
 
-    def run_stage(self, context: dg.OpExecutionContext, stage: Stage) -> None:
-        """Go through one selected stage and write its events.
+    def run_stages(self, context: dg.OpExecutionContext, stages: Sequence[Stage]) -> None:
+        """Go through the selected stages of one step and write their events.
 
         Raises:
             dagster.Failure: the system broke its contract, or (after the last selected stage)
@@ -87,10 +88,10 @@ class SuiteExecution:
         """
         try:
             with finishing_calls(self.session):
-                self.projection.enter(context, stage)
-                if stage in CASE_STAGES:
-                    go_through(self.session, stage, execute=True)
-                elif stage == "metrics":
+                self.projection.enter(context, stages)
+                if stages[0] in CASE_STAGES:
+                    go_through(self.session, stages[0], execute=True)
+                elif "metrics" in stages:
                     self._project_metrics(self._measured())
                 else:
                     self._decide(self._measured())
@@ -107,7 +108,7 @@ class SuiteExecution:
             error_text = f"internal error: {error!r}"
             end_run(self.session, "STOPPED", error=error_text, exit_code=4)
             raise
-        if stage == self.last:
+        if self.last in stages:
             end_run(self.session, "DECIDED", conclusion=self.conclusion)
 
     def raise_for_failed_cases(self) -> None:
@@ -195,7 +196,7 @@ def _start(
     wanted: Sequence[str] | None = context.partition_keys if ranged else settings.cases
     cases = _cases(project, wanted)
     activate(project.config.root)
-    selected = _selected_stages(context, suite)
+    selected = _selected_stages(context, project, suite)
     session = Session(
         project=project,
         # Executed again, a Dagster run has the config of the first one, and is another run.
@@ -242,7 +243,9 @@ def _cases(project: Project, wanted: Sequence[str] | None) -> list[Case]:
     return [case for case in project.dataset.cases if case.id in chosen]
 
 
-def _selected_stages(context: dg.OpExecutionContext, suite: Suite) -> tuple[Stage, ...]:
+def _selected_stages(
+    context: dg.OpExecutionContext, project: Project, suite: Suite
+) -> tuple[Stage, ...]:
     """The stages whose assets or checks this run was asked for."""
     run = context.run
     if run.asset_selection:
@@ -251,25 +254,45 @@ def _selected_stages(context: dg.OpExecutionContext, suite: Suite) -> tuple[Stag
         chosen = ["gate"]
     else:
         chosen = list(STAGES)
-    steps = run.step_keys_to_execute
-    if steps is not None:
+    if run.step_keys_to_execute is not None:
         # Executed again from a failure: only some of the steps.
-        chosen = [one for one in chosen if f"{suite.name}__evaluate.{one}" in steps]
+        keys = run.step_keys_to_execute
+        again = {
+            one for step in steps(project) if suite.step_key(step) in keys for one in step
+        }
+        chosen = [one for one in chosen if one in again]
     return tuple(chosen)
+
+
+def steps(project: Project) -> tuple[tuple[Stage, ...], ...]:
+    """The stages that one op goes through, in the order of a run."""
+    if not project.is_whole:
+        return tuple((stage,) for stage in STAGES)
+    return ("cases",), ANSWERING, ("judgments",), ("metrics",), ("gate",)
 
 
 def code_versions(project: Project) -> dict[Stage, str]:
     """Stage → code version of its asset, as the UI shows it."""
-    code = project.system.code
     evaluators = digest([[one.criterion, one.identity] for one in project.evaluators])
-    settings = [project.system.top_k, project.system.token_budget]
-    counter = code["count_tokens"].digest if "count_tokens" in code else None
     return {
         "cases": "1",
-        "retrieval": code["retrieve"].digest[:16],
-        "assembled_context": digest([*settings, counter])[:16],
-        "generation": code["generate"].digest[:16],
+        **_answering_versions(project),
         "judgments": evaluators[:16],
         "metrics": digest([evaluators, project.config.slices])[:16],
         "gate": (project.policy.digest if project.policy else "none")[:16],
+    }
+
+
+def _answering_versions(project: Project) -> dict[Stage, str]:
+    """The code of each stage; of a system that is called as a whole the one that there is."""
+    system = project.evaluated
+    if isinstance(system, BlackBox):
+        code = system.code.get("run")
+        version = code.digest[:16] if code else system.version or system.identity[:16]
+        return dict.fromkeys(ANSWERING, version)
+    counter = system.code["count_tokens"].digest if "count_tokens" in system.code else None
+    return {
+        "retrieval": system.code["retrieve"].digest[:16],
+        "assembled_context": digest([system.top_k, system.token_budget, counter])[:16],
+        "generation": system.code["generate"].digest[:16],
     }

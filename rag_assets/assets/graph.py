@@ -1,7 +1,8 @@
-"""The asset graph of a suite: one op and one asset for each stage, in one definition.
+"""The asset graph of a suite: one asset for each stage, in one definition.
 
-Each op yields `done`, which orders the stages, and never its `asset` output: the events of an
-asset are written in bulk, one for each case that changed.
+Each stage has an op of its own; a system that is called as a whole has one op for the three stages
+of an answer. An op yields `done`, which orders the stages, and never the outputs of its assets:
+the events of an asset are written in bulk, one for each case that changed.
 """
 
 # Dagster looks at the annotation of `context` itself, so annotations are not postponed here.
@@ -11,13 +12,18 @@ from typing import Any
 
 import dagster as dg
 
-from rag_assets.assets.execution import SuiteExecution, code_versions, execution_of, forget
-from rag_assets.assets.keys import INDEX, Suite, check_names
+from rag_assets.assets.execution import SuiteExecution, code_versions, execution_of, forget, steps
+from rag_assets.assets.keys import INDEX, Suite, check_names, step_name
 from rag_assets.contracts.rules import Rule
 from rag_assets.evaluation.deciding import rules_for
 from rag_assets.evaluation.project import Project
-from rag_assets.evaluation.words import CASE_STAGES, PARENTS, STAGES, Stage
+from rag_assets.evaluation.words import ANSWERING, CASE_STAGES, PARENTS, STAGES, Stage
 
+_WHOLE_DESCRIPTIONS: Mapping[Stage, str] = {
+    "retrieval": "What the system reported to have retrieved for each case, as it was recorded.",
+    "assembled_context": "What the system reported to have given its model, as it was recorded.",
+    "generation": "What the system answered: one call for each case.",
+}
 _SEVERITY = {"FAIL": dg.AssetCheckSeverity.ERROR}
 _DESCRIPTIONS: Mapping[Stage, str] = {
     "cases": "The labelled cases of the dataset.",
@@ -31,7 +37,7 @@ _DESCRIPTIONS: Mapping[Stage, str] = {
 
 
 def suite_assets(project: Project, suite: Suite) -> list[dg.AssetsDefinition | dg.SourceAsset]:
-    """The assets of a suite: its stages, and the index that retrieval searches.
+    """The assets of a suite: its stages, and the index that a staged system searches.
 
     Args:
         project: the loaded project.
@@ -46,9 +52,9 @@ def suite_assets(project: Project, suite: Suite) -> list[dg.AssetsDefinition | d
     stages = dg.AssetsDefinition.from_graph(
         evaluate,
         keys_by_output_name={stage: suite.key(stage) for stage in STAGES},
-        keys_by_input_name={INDEX: suite.key(INDEX)},
+        keys_by_input_name={} if project.is_whole else {INDEX: suite.key(INDEX)},
         internal_asset_deps={
-            stage: {suite.key(parent) for parent in _parents(stage)} for stage in STAGES
+            stage: {suite.key(parent) for parent in _parents(project, stage)} for stage in STAGES
         },
         can_subset=True,
         check_specs=[spec for spec, _ in checks],
@@ -56,6 +62,10 @@ def suite_assets(project: Project, suite: Suite) -> list[dg.AssetsDefinition | d
     )
     cases = dg.StaticPartitionsDefinition([case.id for case in project.dataset.cases])
     versions = code_versions(project)
+    descriptions = {**_DESCRIPTIONS, **(_WHOLE_DESCRIPTIONS if project.is_whole else {})}
+    # Answers of a service, or of a file, are made by no Python of the project.
+    kind = project.config.system.kind
+    answered_by = kind if kind in ("http", "recorded") else "python"
 
     def finished(spec: dg.AssetSpec) -> dg.AssetSpec:
         stage: Stage = next(stage for stage in STAGES if stage == spec.key.path[-1])
@@ -63,10 +73,10 @@ def suite_assets(project: Project, suite: Suite) -> list[dg.AssetsDefinition | d
             partitions_def=cases if stage in CASE_STAGES else None,
             code_version=versions[stage],
             group_name=suite.name,
-            description=_DESCRIPTIONS[stage],
+            description=descriptions[stage],
             skippable=True,
             owners=project.config.dagster.owners,
-            kinds={"python", "duckdb"},
+            kinds={answered_by if stage in ANSWERING else "python", "duckdb"},
             tags={**spec.tags, "rag/suite": suite.name, "rag/stage": stage},
         )
         if stage == "metrics":
@@ -75,11 +85,13 @@ def suite_assets(project: Project, suite: Suite) -> list[dg.AssetsDefinition | d
             spec = spec.replace_attributes(deps=[dep])
         return spec
 
-    return [_index(project, suite), stages.map_asset_specs(finished)]
+    index = [] if project.is_whole else [_index(project, suite)]
+    return [*index, stages.map_asset_specs(finished)]
 
 
-def _parents(stage: Stage) -> tuple[str, ...]:
-    return (*PARENTS[stage], INDEX) if stage == "retrieval" else PARENTS[stage]
+def _parents(project: Project, stage: Stage) -> tuple[str, ...]:
+    searches = stage == "retrieval" and not project.is_whole
+    return (*PARENTS[stage], INDEX) if searches else PARENTS[stage]
 
 
 def _index(project: Project, suite: Suite) -> dg.SourceAsset:
@@ -101,46 +113,61 @@ def _index(project: Project, suite: Suite) -> dg.SourceAsset:
 def _graph(
     project: Project, suite: Suite, checks: Mapping[str, tuple[dg.AssetCheckSpec, Rule]]
 ) -> dg.GraphDefinition:
-    ops = {stage: _op(project, suite, stage, checks) for stage in STAGES}
+    ops = {step: _op(project, suite, step, checks) for step in steps(project)}
 
-    @dg.graph(
-        name=f"{suite.name}__evaluate",
-        ins={INDEX: dg.GraphIn()},
-        out={name: dg.GraphOut() for name in (*STAGES, *checks)},
-    )
-    def evaluate(index: Any) -> dict[str, Any]:
+    def wired(index: Any) -> dict[str, Any]:
         results: dict[str, Any] = {}
         previous: Any = None
-        for stage, op in ops.items():
+        for step, op in ops.items():
             inputs = {} if previous is None else {"after": previous}
-            if stage == "retrieval":
-                inputs["index"] = index
+            if INDEX in op.ins:
+                inputs[INDEX] = index
             # A short name: it stands twice in every event.
-            made = op.alias(stage)(**inputs)
+            made = op.alias(step_name(step))(**inputs)
             previous = made.done
-            results[stage] = made.asset
-            if stage == "gate":
+            results |= {stage: getattr(made, _output(step, stage)) for stage in step}
+            if "gate" in step:
                 results |= {name: getattr(made, name) for name in checks}
         return results
 
+    out = {name: dg.GraphOut() for name in (*STAGES, *checks)}
+    name = f"{suite.name}__evaluate"
+    if project.is_whole:
+
+        @dg.graph(name=name, out=out)
+        def evaluate_whole() -> dict[str, Any]:
+            return wired(None)
+
+        return evaluate_whole
+
+    @dg.graph(name=name, ins={INDEX: dg.GraphIn()}, out=out)
+    def evaluate(index: Any) -> dict[str, Any]:
+        return wired(index)
+
     return evaluate
+
+
+def _output(step: tuple[Stage, ...], stage: Stage) -> str:
+    """The output of a step that is the asset of a stage."""
+    return "asset" if len(step) == 1 else stage
 
 
 def _op(
     project: Project,
     suite: Suite,
-    stage: Stage,
+    step: tuple[Stage, ...],
     checks: Mapping[str, tuple[dg.AssetCheckSpec, Rule]],
 ) -> dg.OpDefinition:
-    ins = {} if stage == "cases" else {"after": dg.In(dg.Nothing)}
-    if stage == "retrieval":
-        ins["index"] = dg.In(dg.Nothing)
-    outs = {"done": dg.Out(dg.Nothing), "asset": dg.Out(dg.Nothing, is_required=False)}
-    if stage == "gate":
-        outs |= {name: dg.Out(dg.Nothing, is_required=False) for name in checks}
+    ins = {} if "cases" in step else {"after": dg.In(dg.Nothing)}
+    if "retrieval" in step and not project.is_whole:
+        ins[INDEX] = dg.In(dg.Nothing)
+    assets = {_output(step, stage): stage for stage in step}
+    own_checks = checks if "gate" in step else {}
+    outs = {"done": dg.Out(dg.Nothing)}
+    outs |= {name: dg.Out(dg.Nothing, is_required=False) for name in (*assets, *own_checks)}
 
     @dg.op(
-        name=f"{suite.name}__{stage}",
+        name=f"{suite.name}__{step_name(step)}",
         ins=ins,
         out=outs,
         required_resource_keys={suite.resource},
@@ -148,20 +175,22 @@ def _op(
     )
     def run(context: dg.OpExecutionContext) -> Iterator[Any]:
         selected = context.selected_output_names
-        wanted = "asset" in selected or any(name in selected for name in checks)
+        wanted = [stage for name, stage in assets.items() if name in selected]
+        if any(name in selected for name in own_checks):
+            wanted = ["gate"]
         if wanted:
             settings = getattr(context.resources, suite.resource)
-            execution = execution_of(context, project, suite, settings, stage)
+            execution = execution_of(context, project, suite, settings, wanted[0])
             try:
-                execution.run_stage(context, stage)
-                if stage == "gate":
+                execution.run_stages(context, wanted)
+                if "gate" in wanted:
                     yield from _check_results(execution, checks, selected)
-                if stage == execution.last:
+                if execution.last in wanted:
                     execution.raise_for_failed_cases()
             except BaseException:
                 forget(context, suite)
                 raise
-            if stage == execution.last:
+            if execution.last in wanted:
                 forget(context, suite)
         if "done" in selected:
             yield dg.Output(None, "done")

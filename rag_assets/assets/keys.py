@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import dagster as dg
 
 from rag_assets.contracts.rules import Rule
+from rag_assets.evaluation.words import Stage
 
 INDEX = "index"
 # A suite's name is a tag's value too, and those have at most 63 characters.
@@ -38,6 +39,10 @@ class Suite:
         """The job that runs the whole suite."""
         return f"{self.name}_evaluation"
 
+    def step_key(self, stages: Sequence[Stage]) -> str:
+        """The key in Dagster of the step that goes through stages."""
+        return f"{self.name}__evaluate.{step_name(stages)}"
+
     @property
     def resource(self) -> str:
         """The suite's run resource, in run config."""
@@ -47,6 +52,11 @@ class Suite:
     def pool(self) -> str:
         """The pool that lets one run go on at a time."""
         return f"rag_{self.name}"
+
+
+def step_name(stages: Sequence[Stage]) -> str:
+    """The step that goes through stages: named after its stage, or `answer` for several."""
+    return stages[0] if len(stages) == 1 else "answer"
 
 
 def suite_name(project: str) -> str:

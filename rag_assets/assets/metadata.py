@@ -40,13 +40,14 @@ Metadata = dict[str, Any]
 SHOWN_OF: Mapping[Stage, tuple[Stage, ...]] = {
     "retrieval": ("retrieval",),
     "assembled_context": ("retrieval", "assembled_context"),
-    "generation": ("generation",),
+    "generation": ("generation", "citations"),
 }
 """Stage → the stages whose content is shown of a case."""
 
 
-def short_metadata(session: Session, case: Case, result: CaseResult) -> Metadata:
+def short_metadata(session: Session, stage: Stage, case: Case, result: CaseResult) -> Metadata:
     """One line about a case, for suites whose events must stay small."""
+    result = _executed(session, stage, case, result)
     took = [f"{result.latency_ms:.1f} ms"] if result.latency_ms else []
     return {"case": " · ".join([result.source, *took, _inspect(session, case)])}
 
@@ -66,17 +67,29 @@ def case_metadata(
         stage: a case stage.
         case: the case.
         result: what the stage came to.
-        contents: the stored content of the stages in `SHOWN_OF`.
+        contents: the stored content of the stages in `SHOWN_OF`, where there is any.
         outcomes: criterion → outcome, for judgments.
     """
-    metadata = _content(session, stage, case, contents, outcomes)
-    metadata["cache"] = result.source
+    if result.failure is not None:
+        metadata: Metadata = {"not recorded": result.failure.message}
+    else:
+        metadata = _content(session, stage, case, contents, outcomes)
+        metadata["cache"] = result.source
+    result = _executed(session, stage, case, result)
     # Neither reading the cases nor judging is timed.
     if result.latency_ms:
         metadata["latency_ms"] = round(result.latency_ms, 3)
     if result.usage is not None:
         metadata["usage"] = _json(json.loads(result.usage))
     return metadata | {"inspect": _inspect(session, case), "identity": result.identity or ""}
+
+
+def _executed(session: Session, stage: Stage, case: Case, result: CaseResult) -> CaseResult:
+    """What says how long a stage took, and what it used: a system that is called as a whole is
+    called for its answer."""
+    if stage != "generation":
+        return result
+    return session.results.get("execution", {}).get(case.id, result)
 
 
 def _content(
@@ -92,11 +105,15 @@ def _content(
     if stage == "retrieval":
         return {"candidates": _retrieval_table(case, contents[stage], unit)}
     if stage == "assembled_context":
-        return {"passages": _context_table(case, contents["retrieval"], contents[stage], unit)}
+        found = contents.get("retrieval", {"candidates": ()})
+        return {"passages": _context_table(case, found, contents[stage], unit)}
     if stage == "generation":
         output = contents[stage]
-        cited = cited_value(output, session.project.system.citations_path)
-        return {"output": _json(output), "citations": _json(cited.get("value"))}
+        if session.project.is_whole:
+            ids = contents.get("citations", {}).get("ids")
+        else:
+            ids = cited_value(output, session.project.system.citations_path).get("value")
+        return {"output": _json(output), "citations": _json(ids)}
     return {"judgments": _judgment_table(outcomes)}
 
 
@@ -176,15 +193,17 @@ def _retrieval_table(case: Case, retrieval: Mapping[str, Any], unit: Unit) -> dg
 def _context_table(
     case: Case, retrieval: Mapping[str, Any], context: Mapping[str, Any], unit: Unit
 ) -> dg.MetadataValue:
+    # A system that is called as a whole need not say where a passage stood, and may be wrong.
+    scores = {place: one.get("score") for place, one in enumerate(retrieval["candidates"], start=1)}
     entries = [*context["items"], *context["dropped"]]
     return _passage_table(
         {
-            "position": one["position"],
+            "position": one.get("position"),
             **_passage(case, one, unit),
-            "score": retrieval["candidates"][one["position"] - 1].get("score"),
+            "score": scores.get(one.get("position")),
             "context": _fate(one),
         }
-        for one in sorted(entries, key=lambda one: int(one["position"]))
+        for one in sorted(entries, key=lambda one: int(one.get("position", len(scores) + 1)))
     )
 
 

@@ -15,7 +15,7 @@ from rag_assets.assets.serialization import AssetEvent
 from rag_assets.assets.storage import plans_by_itself
 from rag_assets.contracts.canonical import digest_text
 from rag_assets.evaluation.session import Session
-from rag_assets.evaluation.words import PARENTS, Stage
+from rag_assets.evaluation.words import ANSWERING, PARENTS, Stage
 from rag_assets.store import Head
 
 UNPARTITIONED = ""
@@ -60,10 +60,11 @@ class Projection:
         stages = (*PARENTS, INDEX)
         self._names = {one: suite.key(one).to_user_string() for one in stages}
         self._cases = {case.id: case for case in session.cases}
-        self._stage: Stage | None = None
+        self._stages: tuple[Stage, ...] = ()
+        self._last: Stage | None = None
         self._pointer = ""
         self._context: dg.OpExecutionContext
-        self._planned: set[str] = set()
+        self._planned: set[tuple[Stage, str]] = set()
         self._new_heads: list[Head] = []
         with session.store.reading() as reader:
             heads = reader.heads(self._instance_id, list(self._names.values()))
@@ -71,27 +72,33 @@ class Projection:
             heads, newest_events(instance, [suite.key(one) for one in PARENTS])
         )
 
-    def enter(self, context: dg.OpExecutionContext, stage: Stage) -> None:
-        """A stage begins whose events shall be written."""
-        self._context, self._stage, self._planned = context, stage, set()
-        if stage == "retrieval":
+    def enter(self, context: dg.OpExecutionContext, stages: Sequence[Stage]) -> None:
+        """Stages begin whose events shall be written."""
+        self._context, self._stages, self._planned = context, tuple(stages), set()
+        if "retrieval" in stages:
             self._observe_index()
-        self._pointer = last_record(context.instance)
+        self._last, self._pointer = stages[0], last_record(context.instance)
 
     def starting(self, stage: Stage, case_ids: Sequence[str]) -> None:
         """Cases of a stage are about to be executed."""
-        if stage == self._stage and self._from_ui:
-            self._plan(stage, case_ids)
+        if not self._from_ui:
+            return
+        for one in ANSWERING if stage == "execution" else (stage,):
+            if one in self._stages:
+                self._plan(one, case_ids)
 
     def committed(self, stage: Stage, case_ids: Sequence[str]) -> None:
         """Results of a stage are in the store."""
-        if stage != self._stage:
+        if stage not in self._stages:
             return
+        if stage != self._last:
+            # The events of its parents are in the log by now.
+            self._last, self._pointer = stage, last_record(self._context.instance)
         failed: list[str] = []
         due: list[tuple[str, dict[str, str]]] = []
         for case_id in case_ids:
             content = self._session.content(stage, case_id)
-            if content is None:
+            if content is None and self._session.failure(stage, case_id) is not None:
                 failed.append(case_id)
                 continue
             inputs = self._inputs(stage, case_id)
@@ -126,8 +133,8 @@ class Projection:
 
     def _plan(self, stage: Stage, case_ids: Sequence[str]) -> None:
         """Say that cases are in progress; they count as failed when the run fails without them."""
-        new = [case_id for case_id in case_ids if case_id not in self._planned]
-        self._planned.update(new)
+        new = [case_id for case_id in case_ids if (stage, case_id) not in self._planned]
+        self._planned.update((stage, case_id) for case_id in new)
         self._forget(stage, new)
         if self._plans:
             key = self._suite.key(stage)
@@ -136,7 +143,7 @@ class Projection:
 
     def _observe_index(self) -> None:
         """Tell Dagster which version of the index is searched, when it is another one."""
-        version = self._session.project.system.index_version
+        version = self._index_version
         key = self._suite.key(INDEX)
         newest = self._context.instance.fetch_observations(key, limit=1).records
         seen = newest[0].asset_observation if newest else None
@@ -150,13 +157,17 @@ class Projection:
         results = session.results[stage]
         if not self._is_small:
             return {
-                case_id: short_metadata(session, self._cases[case_id], results[case_id])
+                case_id: short_metadata(session, stage, self._cases[case_id], results[case_id])
                 for case_id in case_ids
             }
         digests = {
-            case_id: {one: str(session.results[one][case_id].digest) for one in SHOWN_OF[stage]}
+            case_id: {
+                one: found
+                for one in SHOWN_OF.get(stage, ())
+                if one in session.results
+                and (found := session.results[one][case_id].digest) is not None
+            }
             for case_id in case_ids
-            if stage in SHOWN_OF
         }
         payloads = session.payloads_of(one for found in digests.values() for one in found.values())
         return {
@@ -221,9 +232,14 @@ class Projection:
         inputs: dict[str, str] = {
             parent: _short(self._session.content(parent, case_id)) for parent in PARENTS[stage]
         }
-        if stage == "retrieval":
-            inputs[INDEX] = str(self._session.project.system.index_version)
+        if stage == "retrieval" and not self._session.project.is_whole:
+            inputs[INDEX] = str(self._index_version)
         return inputs
+
+    @property
+    def _index_version(self) -> str | None:
+        project = self._session.project
+        return None if project.is_whole else project.system.index_version
 
     def _name(self, stage: str) -> str:
         return self._names[stage]
@@ -245,5 +261,8 @@ def _believable(
 
 
 def _short(digest: str | None) -> str:
-    """A digest as a data version: long enough to tell contents apart, and short in every event."""
-    return str(digest)[:24]
+    """A digest as a data version: long enough to tell contents apart, and short in every event.
+
+    Of a part that was not recorded there is an event as well: its partition is up to date.
+    """
+    return "absent" if digest is None else digest[:24]

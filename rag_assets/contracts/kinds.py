@@ -26,6 +26,9 @@ _MODELS: Mapping[str, type[Retrieval] | type[Context] | type[Citations]] = {
     CONTEXT: Context,
     CITATIONS: Citations,
 }
+TYPED = frozenset(_MODELS)
+"""The kinds that are checked; all others are free."""
+
 _VERSIONS = {kind.partition("/")[0]: kind for kind in _MODELS}
 
 

@@ -96,8 +96,10 @@ def _citations(
     stages: Sequence[CaseStage], artifacts: Mapping[str, Any], view: RunView
 ) -> Iterator[dict[str, Any]]:
     """What each output cites, where it cites anything."""
-    for row in _of_stage(stages, "generation"):
-        value = cited(artifacts.get(row.digest or ""), view)
+    recorded = _of_stage(stages, "citations")
+    for row in recorded or _of_stage(stages, "generation"):
+        artifact = artifacts.get(row.digest or "")
+        value = cited(None, artifact, view) if recorded else cited(artifact, None, view)
         if value is not None:
             yield {"digest": row.digest, "value": value}
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rag_assets.contracts.cases import parse_case
 from rag_assets.contracts.errors import InputError
+from rag_assets.contracts.kinds import TYPED
 from rag_assets.contracts.paths import cited_value
 from rag_assets.evaluation.matching import relevant_grade
 from rag_assets.evaluation.views import JudgmentView, RunView
-from rag_assets.evaluation.words import CASE_STAGES
+from rag_assets.evaluation.words import ANSWERING, CASE_STAGES
 from rag_assets.store import CaseStage, StageResult
 from rag_assets.store.reader import Reader
 
@@ -24,7 +25,8 @@ class StageView:
 
     Attributes:
         stage: its name.
-        state: OK, ERROR, TIMEOUT, BLOCKED (an earlier stage has no result) or NOT_EXECUTED.
+        state: OK, ERROR, TIMEOUT, BLOCKED (an earlier stage has no result), NOT_RECORDED (by a
+            system that is called as a whole) or NOT_EXECUTED.
         source: hit, miss, shared, …, as recorded; None where the run never came to it.
         attempts: how many were made in this run; 0 when the result was there already.
         latency_ms: of the attempt that made the result, in whichever run that was.
@@ -98,12 +100,16 @@ class CaseView:
     Attributes:
         run_id: the run.
         case: the row of the dataset.
-        stages: in the order of a run.
+        stages: in the order of a run; the call itself is one where the system is called as a
+            whole.
         candidates: the retrieval; None where there is none.
         context: the assembled context as recorded; None where there is none.
         has_output: whether there is an output.
         output: any JSON.
-        citations: what stands at the system's citations path; None where nothing does.
+        citations: what stands at the system's citations path, or what it recorded; None where
+            there is nothing.
+        retrieval_state: `valid`, `empty` or `denied`, where the system is called as a whole.
+        artifacts: kind → what else it recorded, any JSON.
         judgments: in the order of the config.
         samples: the further samples, where there are any; all else is of the first one.
     """
@@ -116,6 +122,8 @@ class CaseView:
     has_output: bool
     output: Any
     citations: Any
+    retrieval_state: str | None
+    artifacts: Mapping[str, Any]
     judgments: tuple[JudgmentView, ...]
     samples: tuple[SampleView, ...] = ()
 
@@ -129,6 +137,8 @@ class CaseView:
             "context": self.context,
             **({"output": self.output} if self.has_output else {}),
             "citations": self.citations,
+            "retrieval_state": self.retrieval_state,
+            "artifacts": dict(self.artifacts),
             "judgments": [judgment.as_json() for judgment in self.judgments],
             "samples": [sample.as_json() for sample in self.samples],
         }
@@ -160,15 +170,23 @@ def case_view(reader: Reader, view: RunView, case_id: str) -> CaseView:
         payload(stage) for stage in ("cases", "retrieval", "assembled_context")
     )
     output = payload("generation")
+    execution = payload("execution") or {}
+    is_whole = "execution" in rows
+    stages = ("cases", "execution", *CASE_STAGES[1:]) if is_whole else CASE_STAGES
     return CaseView(
         run_id=view.row.id,
         case=case,
-        stages=tuple(_stage(stage, rows.get(stage), results) for stage in CASE_STAGES),
+        stages=tuple(
+            _part(found) if is_whole and found.stage in ANSWERING else found
+            for found in (_stage(stage, rows.get(stage), results) for stage in stages)
+        ),
         candidates=None if retrieval is None else candidates(retrieval, context, case, view),
         context=context,
         has_output="generation" in rows and rows["generation"].digest is not None,
         output=output,
-        citations=cited(output, view),
+        citations=cited(output, payload("citations"), view),
+        retrieval_state=execution.get("state"),
+        artifacts=free_artifacts(execution),
         judgments=tuple(view.judgment(row) for row in reader.run_judgments(view.row.id, [case_id])),
         samples=_samples(reader, view.row.id, case_id),
     )
@@ -219,6 +237,11 @@ def _stage(stage: str, row: CaseStage | None, results: Mapping[str, StageResult]
     )
 
 
+def _part(view: StageView) -> StageView:
+    """A stage that stands for a part of an execution: the time is that of the execution."""
+    return replace(view, attempts=0, latency_ms=None, usage=None)
+
+
 def _executed_in(row: CaseStage, earlier: StageResult | None) -> str | None:
     if row.digest is None:
         return None
@@ -230,11 +253,12 @@ def _failure(row: CaseStage) -> Any:
 
 
 def stage_state(row: CaseStage) -> str:
-    """OK, ERROR, TIMEOUT, BLOCKED or NOT_EXECUTED."""
+    """OK, ERROR, TIMEOUT, BLOCKED, NOT_RECORDED or NOT_EXECUTED."""
     failure = _failure(row)
     if failure is not None:
         return "TIMEOUT" if failure["reason"] == "timeout" else "ERROR"
-    return {"blocked": "BLOCKED", "none": "NOT_EXECUTED"}.get(row.source, "OK")
+    states = {"blocked": "BLOCKED", "absent": "NOT_RECORDED", "none": "NOT_EXECUTED"}
+    return states.get(row.source, "OK")
 
 
 def candidates(
@@ -257,7 +281,7 @@ def candidates(
     for position, candidate in enumerate(retrieval["candidates"], start=1):
         doc_id, chunk_id = candidate["doc_id"], candidate.get("chunk_id")
         is_relevant = relevant_grade(parsed, doc_id, chunk_id, unit) > 0
-        fate, tokens = fates.get(position, (None, None))
+        fate, tokens = fates.get(position) or fates.get((doc_id, chunk_id)) or (None, None)
         found.append(
             CandidateView(
                 position=position,
@@ -273,18 +297,39 @@ def candidates(
     return tuple(found)
 
 
-def _fates(context: Mapping[str, Any] | None) -> dict[int, tuple[str, int | None]]:
-    """Position → what became of the candidate, and its tokens."""
+_Place = int | tuple[str, str | None]
+"""A position; document and chunk where a system that is called as a whole reports no position."""
+
+
+def _fates(context: Mapping[str, Any] | None) -> dict[_Place, tuple[str, int | None]]:
+    """Place → what became of the candidate, and its tokens."""
     if context is None:
         return {}
-    kept = {one["position"]: ("context", one.get("tokens")) for one in context["items"]}
-    dropped = {one["position"]: (one["reason"], one.get("tokens")) for one in context["dropped"]}
-    return kept | dropped
+    entries = [*context["items"], *context["dropped"]]
+    return {_place(one): (one.get("reason", "context"), one.get("tokens")) for one in entries}
 
 
-def cited(output: Any, view: RunView) -> Any:
-    """What stands at the citations path of the system in an output; None where nothing does."""
-    path = view.record["system"]["citations_path"]
+def _place(entry: Mapping[str, Any]) -> _Place:
+    return entry.get("position") or (entry["doc_id"], entry.get("chunk_id"))
+
+
+def cited(output: Any, recorded: Mapping[str, Any] | None, view: RunView) -> Any:
+    """What an answer cites; None where it cites nothing.
+
+    Args:
+        output: as recorded.
+        recorded: the citations that a system that is called as a whole reported, where it did.
+        view: the run, whose system may declare the path at which the citations stand in an output.
+    """
+    if recorded is not None:
+        return recorded["ids"]
+    path = view.record["system"].get("citations_path")
     if path is None or output is None:
         return None
     return cited_value(output, path).get("value")
+
+
+def free_artifacts(execution: Mapping[str, Any]) -> dict[str, Any]:
+    """Kind → artifact, for the kinds of an execution that stand for no stage."""
+    artifacts = execution.get("artifacts", {})
+    return {kind: artifacts[kind] for kind in sorted(artifacts) if kind not in TYPED}

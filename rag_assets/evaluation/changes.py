@@ -16,7 +16,7 @@ def changes_since(record: Mapping[str, Any], project: Project) -> list[str]:
         project: the project as it is now.
     """
     found: list[str] = []
-    if project.system.identity != record["system"]["identity"]:
+    if project.evaluated.identity != record["system"]["identity"]:
         found.append("system")
     then = {one["criterion"]: one["identity"] for one in record["evaluators"]}
     now = {one.criterion: one.identity for one in project.criteria}

@@ -99,7 +99,7 @@ def measure_run(session: Session) -> RunMetrics:
         session.facts,
         project.criteria,
         session.outcomes,
-        top_k=project.system.top_k,
+        top_k=0 if project.is_whole else project.system.top_k,
         min_support=project.config.min_slice_support,
         level=level,
         keys=session.group_keys,

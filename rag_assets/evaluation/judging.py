@@ -30,8 +30,9 @@ STAGE_OF: Mapping[Part, Stage] = {
     "output": "generation",
     "retrieval": "retrieval",
     "context": "assembled_context",
-    "citations": "generation",
+    "citations": "citations",
 }
+_EVIDENCE: tuple[Stage, ...] = ("retrieval", "assembled_context", "citations", "generation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class _Batch:
     """Judgments on their way to the store."""
 
     session: Session
-    base: str
+    base: str | None
     fresh: list[Judgment] = field(default_factory=list)
     settled: list[SettledCase] = field(default_factory=list)
     rows: list[RunJudgment] = field(default_factory=list)
@@ -93,7 +94,7 @@ class _Batch:
             return
         result = session.results["judgments"][case.id] = _result(session, case, judged)
         self.stages.append(case_stage_row(session, case, "judgments", result))
-        if _is_settled(session, case, judged):
+        if self.base is not None and _is_settled(session, case, judged):
             facts = session.facts_of(case.id)
             self.settled.append(settled_case(self.base, session.run_id, case, facts))
         self.rows += [_row(session.run_id, case.id, name, one) for name, one in judged.items()]
@@ -232,7 +233,7 @@ def _read(session: Session, cases: Sequence[Case], execute: bool) -> _Chunk:
         digests = [
             found
             for case_id in unknown
-            for stage in ("retrieval", "assembled_context", "generation")
+            for stage in _EVIDENCE
             if (found := _digest(session, case_id, stage)) is not None
         ]
         chunk.payloads = {**chunk.payloads, **session.payloads(reader, digests)}
@@ -246,8 +247,9 @@ def _settle_or_key(session: Session, chunk: _Chunk, case: Case, evaluator: Evalu
         chunk.settled[place] = _Judged(Outcome.excluded(reason), "none")
         return
     for part in evaluator.reads:
-        if _digest(session, case.id, STAGE_OF[part]) is None:
-            failure = _failure(session, case.id, STAGE_OF[part])
+        stage = _stage_of(session, part)
+        if _digest(session, case.id, stage) is None:
+            failure = _failure(session, case.id, stage)
             detail = f"{failure.type}: {failure.message}".strip(": ")
             chunk.settled[place] = _Judged(Outcome.missing(failure.reason, detail), "none")
             return
@@ -259,9 +261,16 @@ def _settle_or_key(session: Session, chunk: _Chunk, case: Case, evaluator: Evalu
     )
 
 
+def _stage_of(session: Session, part: Part) -> Stage:
+    """Where a part is read from: the citations of a staged system stand in its output."""
+    in_output = part == "citations" and not session.project.is_whole
+    return "generation" if in_output else STAGE_OF[part]
+
+
 def _citing_payloads(session: Session, reader: Reader, cases: Sequence[Case]) -> Mapping[str, str]:
     """Outputs, where an evaluator reads the citations in them."""
-    if not any("citations" in evaluator.reads for evaluator in session.project.evaluators):
+    is_read = any("citations" in evaluator.reads for evaluator in session.project.evaluators)
+    if session.project.is_whole or not is_read:
         return {}
     found = (_digest(session, case.id, "generation") for case in cases)
     return session.payloads(reader, (one for one in found if one is not None))
@@ -269,19 +278,20 @@ def _citing_payloads(session: Session, reader: Reader, cases: Sequence[Case]) ->
 
 def _failure(session: Session, case_id: str, stage: Stage) -> Failure:
     """Why a stage of a case has no result."""
-    result = session.results[stage].get(case_id)
+    result = session.results.get(stage, {}).get(case_id)
     return (result.failure if result else None) or NOT_EXECUTED
 
 
 def _digest(session: Session, case_id: str, stage: Stage) -> str | None:
-    result = session.results[stage].get(case_id)
+    result = session.results.get(stage, {}).get(case_id)
     return result.digest if result else None
 
 
 def _read_digest(session: Session, chunk: _Chunk, case: Case, part: Part) -> str:
-    found = _digest(session, case.id, STAGE_OF[part])
+    stage = _stage_of(session, part)
+    found = _digest(session, case.id, stage)
     assert found is not None
-    if part == "citations":
+    if part == "citations" and stage == "generation":
         path = session.project.system.citations_path
         return digest(cited_value(json.loads(chunk.payloads[found]), path))
     return found
@@ -306,25 +316,25 @@ def read_citations(output: Any, path: str | None) -> Citations | Absent:
 def _evidence(session: Session, chunk: _Chunk, case: Case) -> Evidence:
     if case.id not in chunk.evidence:
         parts: dict[str, Any] = {}
-        for stage in ("retrieval", "assembled_context", "generation"):
-            result = session.results[stage].get(case.id)
-            if result is not None and result.digest is not None:
-                parts[stage] = json.loads(chunk.payloads[result.digest])
+        for stage in _EVIDENCE:
+            found = _digest(session, case.id, stage)
+            if found is not None:
+                parts[stage] = json.loads(chunk.payloads[found])
             else:
                 failure = _failure(session, case.id, stage)
                 parts[stage] = Absent(failure.reason, failure.message)
-        retrieval, context, output = (
-            parts["retrieval"],
-            parts["assembled_context"],
-            parts["generation"],
-        )
-        path = session.project.system.citations_path
+        retrieval, context, cited, output = (parts[stage] for stage in _EVIDENCE)
+        if not session.project.is_whole:
+            path = session.project.system.citations_path
+            cited = output if isinstance(output, Absent) else read_citations(output, path)
+        elif not isinstance(cited, Absent):
+            cited = Citations(ids=tuple(cited["ids"]))
         chunk.evidence[case.id] = Evidence(
             case=case,
             output=output,
             retrieval=retrieval if isinstance(retrieval, Absent) else Retrieval.recall(retrieval),
             context=context if isinstance(context, Absent) else Context.recall(context),
-            citations=output if isinstance(output, Absent) else read_citations(output, path),
+            citations=cited,
         )
     return chunk.evidence[case.id]
 

@@ -161,7 +161,7 @@ def frozen_record(
         "selection": None if selection is None else list(selection),
         "use_cache": use_cache,
         "seed": config.seed,
-        "system": {**project.system.settings, "identity": project.system.identity},
+        "system": {**project.evaluated.settings, "identity": project.evaluated.identity},
         "replicates": config.replicates,
         "replicate_retrieval": config.replicate_retrieval,
         "evaluators": [one.record() for one in project.criteria],

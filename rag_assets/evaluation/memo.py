@@ -239,8 +239,13 @@ class _StageRun:
             return None
         self._leaders[identity] = case.id
         self._works[case.id] = work
+        project = self.session.project
         current = CurrentCase(
-            self.session.project.system.config, case.user, case.as_of, sample=self.session.sample
+            project.evaluated.config,
+            case.user,
+            case.as_of,
+            sample=self.session.sample,
+            records=project.is_whole,
         )
         has_contract = self.recipe.has_contract
         return Call(case.id, work.invoke, work.accept, current, has_contract=has_contract)
@@ -290,7 +295,12 @@ def case_stage_row(session: Session, case: Case, stage: Stage, result: CaseResul
     if result.failure is not None or len(result.attempts) > 1:
         attempts = canonical_json(
             [
-                {"state": one.state, "error": one.error, "duration_ms": one.duration_ms}
+                {
+                    "state": one.state,
+                    "error": one.error,
+                    "duration_ms": one.duration_ms,
+                    "status": one.status,
+                }
                 for one in result.attempts
             ]
         )

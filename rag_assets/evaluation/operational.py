@@ -22,6 +22,7 @@ _STAGES: Mapping[str, tuple[str, ...]] = {
     "generation_ms": ("generation",),
 }
 _USAGE_STAGES = ("retrieval", "generation")
+_WHOLE = "execution"
 NOT_EXECUTED = Outcome.missing("not_executed")
 RANGE = (0.0, math.inf)
 
@@ -90,7 +91,8 @@ def _of_samples(source: str, samples: Mapping[int, Mapping[str, StageCost]]) -> 
 
 
 def _outcome(source: str, stages: Mapping[str, StageCost]) -> Outcome:
-    wanted = _STAGES.get(source, _USAGE_STAGES)
+    # One call of a system that is called as a whole is all that there is to its stages.
+    wanted = (_WHOLE,) if _WHOLE in stages else _STAGES.get(source, _USAGE_STAGES)
     costs = [stages.get(stage) for stage in wanted]
     for cost in costs:
         if cost is None:

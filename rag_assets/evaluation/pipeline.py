@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rag_assets.evaluation.executions import execute_cases
 from rag_assets.evaluation.judging import judge_cases
 from rag_assets.evaluation.memo import run_stage
 from rag_assets.evaluation.session import Session
@@ -11,13 +12,14 @@ from rag_assets.evaluation.stages import (
     RetrievalStage,
     take_cases,
 )
-from rag_assets.evaluation.words import CASE_STAGES, Stage
+from rag_assets.evaluation.words import ANSWERING, CASE_STAGES, Stage
 
 
 def go_through(session: Session, stage: Stage, *, execute: bool) -> None:
     """Take a case stage through the cases of the run.
 
-    Earlier stages that this run has not gone through are looked up, never executed.
+    Earlier stages that this run has not gone through are looked up, never executed. A system that
+    is called as a whole goes through all stages of an answer at once.
 
     Args:
         session: the run; results are filled in.
@@ -29,7 +31,8 @@ def go_through(session: Session, stage: Stage, *, execute: bool) -> None:
     """
     if not session.results:
         session.recall_settled()
-    for earlier in CASE_STAGES[: CASE_STAGES.index(stage)]:
+    with_it = ANSWERING if session.project.is_whole and stage in ANSWERING else (stage,)
+    for earlier in CASE_STAGES[: CASE_STAGES.index(with_it[0])]:
         if earlier not in session.results:
             _go_through(session, earlier, execute=False)
     _go_through(session, stage, execute=execute)
@@ -51,6 +54,8 @@ def _go_through(session: Session, stage: Stage, *, execute: bool) -> None:
 def _take_sample(session: Session, stage: Stage, *, execute: bool) -> None:
     if stage == "cases":
         take_cases(session)
+    elif session.project.is_whole and stage in ANSWERING:
+        execute_cases(session, execute=execute)
     elif stage == "retrieval":
         run_stage(session, RetrievalStage(session), execute=execute)
     elif stage == "assembled_context":

@@ -65,6 +65,11 @@ class Project:
     warnings: tuple[str, ...]
 
     @property
+    def is_whole(self) -> bool:
+        """Whether the system is called as a whole."""
+        return isinstance(self.evaluated, BlackBox)
+
+    @property
     def system(self) -> StagedSystem:
         """The system, where stages are to be called.
 
@@ -73,8 +78,8 @@ class Project:
         """
         if isinstance(self.evaluated, BlackBox):
             raise InputError(
-                f"A system of the kind {self.evaluated.kind} can be checked, and not run yet: this "
-                "version runs staged systems (system.rag)."
+                f"A system of the kind {self.evaluated.kind} is called as a whole: it has no "
+                "stages that could be called one by one."
             )
         return self.evaluated
 

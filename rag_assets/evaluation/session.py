@@ -23,6 +23,7 @@ from rag_assets.store import Head, StageResult, Store
 from rag_assets.store.reader import Reader
 from rag_assets.store.records import Source
 from rag_assets.store.writer import HeadKey, Writer
+from rag_assets.systems.blackbox import BlackBox
 from rag_assets.systems.calls import Attempt, CallSettings, CallWindow, EventLoop, Failure
 
 _PAYLOAD_BYTES = 64_000_000
@@ -34,10 +35,12 @@ class CaseResult:
     """What one stage of one case came to.
 
     Attributes:
-        source: hit, miss or shared for a result; error, blocked or none where there is none.
+        source: hit, miss or shared for a result; error, blocked, absent or none where there is
+            none.
         identity: what it is memoized under, where it is known.
         digest: digest of the content; None where there is none.
-        failure: why there is none; of an earlier stage when `source` is blocked.
+        failure: why there is none; of an earlier stage when `source` is blocked. What is absent
+            was not recorded by a system that is called as a whole, which is no fault.
         latency_ms: how long the execution took; 0 for a hit.
         usage: what the stage reported to have used, as JSON.
         is_shared: another case of the run with the same identity was executed for both.
@@ -187,15 +190,17 @@ class Session:
 
     def window(self) -> CallWindow:
         """A window for the calls of one stage."""
-        config = self.project.config
+        config, system = self.project.config, self.project.evaluated
+        limits = system if isinstance(system, BlackBox) else config.system
         settings = CallSettings(
             limit=config.concurrency.system,
-            timeout_s=config.system.timeout_s,
+            timeout_s=limits.timeout_s,
             root=config.root,
-            attempts=config.system.retries.attempts,
-            wait_s=config.system.retries.wait_s,
-            max_wait_s=config.system.retries.max_wait_s,
+            attempts=limits.retries.attempts,
+            wait_s=limits.retries.wait_s,
+            max_wait_s=limits.retries.max_wait_s,
             retry_on=self.project.retry_on,
+            retries_timeouts=isinstance(system, BlackBox) and system.retries_timeouts,
         )
         return CallWindow(settings, self.loop, self.stop)
 

@@ -48,8 +48,14 @@ class Settled:
         return sizes <= {len(self.runs)}
 
 
-def settled_base(project: Project) -> str:
-    """Digest of everything but the case that decides what a case comes to."""
+def settled_base(project: Project) -> str | None:
+    """Digest of everything but the case that decides what a case comes to.
+
+    None for a system that is called as a whole: what it did not record is no result to repeat, so
+    each case is looked at by itself.
+    """
+    if project.is_whole:
+        return None
     evaluators = [[one.criterion, one.identity] for one in project.criteria]
     return digest(["settled/v1", project.keys.execution, evaluators, project.relevance_unit])
 
@@ -72,6 +78,8 @@ def recall_settled(store: Store, project: Project, cases: Sequence[Case]) -> Set
     """Read what is recorded of the cases that are settled."""
     base = settled_base(project)
     settled = Settled()
+    if base is None:
+        return settled
     with store.reading() as reader:
         for start in range(0, len(cases), _CHUNK):
             keys = {_key(base, case): case.id for case in cases[start : start + _CHUNK]}

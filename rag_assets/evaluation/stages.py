@@ -82,7 +82,7 @@ class RetrievalStage:
 
     def concluded(self, session: Session, case: Case, result: CaseResult) -> None:
         """Count it."""
-        _count(session, "retrieve", result)
+        count_result(session, "retrieve", result)
 
     def _accept(self, value: Any) -> dict[str, Any]:
         return parse_retrieval(value, self._depth).record()
@@ -202,7 +202,7 @@ class GenerationStage:
 
     def concluded(self, session: Session, case: Case, result: CaseResult) -> None:
         """Count it, and count the execution as a whole."""
-        _count(session, "generate", result)
+        count_result(session, "generate", result)
         execution = self._executions.get(case.id)
         if result.is_shared:
             session.count("execution", "shared")
@@ -249,7 +249,8 @@ def _seeded(session: Session, stage: str) -> Callable[..., Any]:
     return function
 
 
-def _count(session: Session, what: Any, result: CaseResult) -> None:
+def count_result(session: Session, what: Any, result: CaseResult) -> None:
+    """Count the result of a case; a failure was executed as well."""
     if result.is_shared:
         session.count(what, "shared")
     elif result.source in ("hit", "miss"):

@@ -173,6 +173,11 @@ class RunView:
     decisions: tuple[DecisionView, ...]
 
     @property
+    def system_kind(self) -> str:
+        """`rag`, or how the system is called as a whole: `callable`, `http`, `recorded`."""
+        return str(self.record["system"].get("kind", "rag"))
+
+    @property
     def cases(self) -> int:
         """Number of cases that the run is about."""
         selection = self.record["selection"]

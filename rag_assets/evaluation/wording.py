@@ -114,6 +114,11 @@ def stages_line(counts: Mapping[str, Mapping[str, int]]) -> str:
     return f"Stages: retrieve {retrieve}; generate {generate}"
 
 
+def redeployed_note(calls: int) -> str:
+    """What to do when a service has changed behind answers that came from the cache."""
+    return f"{calls} calls made; if the service was redeployed, change system.version"
+
+
 def failure_line(cases: int, stage: str, error_type: str, message: str) -> str:
     """Failures that are alike: how many, where, and what was raised."""
     where = f"{stage} {error_type}".rstrip()

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Literal
 
 Stage = Literal[
-    "cases", "retrieval", "assembled_context", "generation", "judgments", "metrics", "gate"
+    "cases",
+    "execution",
+    "retrieval",
+    "assembled_context",
+    "citations",
+    "generation",
+    "judgments",
+    "metrics",
+    "gate",
 ]
 CASE_STAGES: tuple[Stage, ...] = (
     "cases",
@@ -15,6 +23,8 @@ CASE_STAGES: tuple[Stage, ...] = (
     "judgments",
 )
 STAGES: tuple[Stage, ...] = (*CASE_STAGES, "metrics", "gate")
+ANSWERING: tuple[Stage, ...] = ("retrieval", "assembled_context", "generation")
+"""The stages that one execution of a system that is called as a whole stands for."""
 PARENTS: dict[Stage, tuple[Stage, ...]] = {
     "cases": (),
     "retrieval": ("cases",),

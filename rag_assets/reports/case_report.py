@@ -49,6 +49,7 @@ def case_report(view: CaseView, width: int | None) -> list[Line]:
         [heading("Context"), *_context(view)],
         [heading("Output"), *(_value(view.output) if view.has_output else _none())],
         [heading("Citations"), *(_none() if view.citations is None else _value(view.citations))],
+        *([heading(kind), *_value(artifact)] for kind, artifact in view.artifacts.items()),
         *([heading(f"Sample {one.sample}"), *_sample(one)] for one in view.samples),
         [heading("Judgments"), *_judgments(view, width)],
     )
@@ -111,7 +112,10 @@ def _failure(stage: StageView) -> Iterator[Line]:
 
 def _retrieval(view: CaseView, width: int | None) -> list[Line]:
     if not view.candidates:
-        text = NOTHING if view.candidates is None else "nothing was retrieved"
+        denied = "access to the sources was denied"
+        text = denied if view.retrieval_state == "denied" else "nothing was retrieved"
+        if view.candidates is None and view.retrieval_state is None:
+            text = NOTHING
         return [line(text, indent=INDENT)]
     header = ["position", "document", "chunk", "score", "relevant", "context"]
     return grid(header, [_candidate(one) for one in view.candidates], width, INDENT)

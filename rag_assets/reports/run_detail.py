@@ -57,7 +57,7 @@ def _what(view: RunView) -> str:
     parts = [f"system {system['name']}"]
     if system["version"]:
         parts.append(f"version {system['version']}")
-    if system["index_version"]:
+    if system.get("index_version"):
         parts.append(f"index_version {system['index_version']}")
     parts.append(f"policy {record['policy']['file']}" if record["policy"] else "no policy")
     return ", ".join(parts)

@@ -9,6 +9,7 @@ from rag_assets.evaluation.wording import (
     cases_text,
     counted,
     reasons_text,
+    redeployed_note,
     speaks_for,
     stages_line,
 )
@@ -34,6 +35,7 @@ def run_report(view: RunView, width: int | None, *, all_slices: bool) -> list[Li
         all_slices: also slice values with too little support.
     """
     counts = view.summary.get("counts", {})
+    is_staged = view.system_kind == "rag"
     return blocks(
         [run_heading(view), line(cases_text(view.cases, view.dataset_cases))],
         failure_lines(view),
@@ -41,7 +43,7 @@ def run_report(view: RunView, width: int | None, *, all_slices: bool) -> list[Li
         metric_rows(view.metrics, width),
         [line(speaks_for(view.record["suite"], view.cases))] if view.metrics else [],
         slice_table(view, width, everything=all_slices),
-        [line(cache_line(counts)), line(stages_line(counts))],
+        [line(cache_line(counts)), *([line(stages_line(counts))] if is_staged else [])],
         [line(_next(view))] if view.state == "DECIDED" else [],
     )
 
@@ -60,6 +62,9 @@ def notes(view: RunView) -> list[str]:
         decides = "it decides" if skipped == 1 else "they decide"
         rules = counted(skipped, "rule")
         found.append(f"{rules} skipped: {decides} on comparisons, not on one run.")
+    executions = view.summary.get("counts", {}).get("execution", {})
+    if view.system_kind == "http" and executions.get("hit"):
+        found.append(redeployed_note(executions.get("miss", 0)))
     for metric in view.metrics:
         if metric.measure.missing:
             reasons = reasons_text(metric.missing_reasons)

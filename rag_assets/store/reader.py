@@ -169,7 +169,8 @@ class Reader:
             "CASE WHEN c.source = 'miss' AND c.stage <> 'assembled_context' "
             "THEN c.latency_ms ELSE coalesce(r.latency_ms, 0) END, r.usage, c.sample "
             f"FROM ({recorded}) c LEFT JOIN stage_results r ON c.identity = r.identity "
-            "WHERE c.run_id = $1 AND c.stage IN ('retrieval', 'assembled_context', 'generation')",
+            "WHERE c.run_id = $1 AND c.stage IN "
+            "('execution', 'retrieval', 'assembled_context', 'generation')",
             [run_id],
         )
         return [StageCost(*row) for row in rows]

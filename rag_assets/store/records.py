@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Source = Literal["hit", "miss", "shared", "error", "blocked", "none"]
+Source = Literal["hit", "miss", "shared", "error", "blocked", "absent", "none"]
 """Where a result came from: the cache, an execution, another case of the run with the same
-identity; or why there is none: it failed, an earlier stage failed, nobody executed it."""
+identity; or why there is none: it failed, an earlier stage failed, the system did not record it,
+nobody executed it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,12 @@ from rag_assets.contracts.loading import user_frames
 from rag_assets.systems.current import CurrentCase, RecorderError, serving
 
 FailureReason = Literal[
-    "execution_error", "timeout", "malformed_artifact", "not_executed", "not_recorded"
+    "execution_error",
+    "timeout",
+    "malformed_artifact",
+    "artifact_absent",
+    "not_executed",
+    "not_recorded",
 ]
 
 
