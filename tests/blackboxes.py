@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -124,3 +127,16 @@ def failure(result: CallResult) -> tuple[str, str, str]:
     """Reason, type and message."""
     assert result.failure is not None, result.value
     return result.failure.reason, result.failure.type, result.failure.message
+
+
+@contextmanager
+def serving_example(example: Path) -> Iterator[str]:
+    """Run the server.py of an example on a free port, and give its URL."""
+    command = [sys.executable, "-B", "server.py", "0"]
+    server = subprocess.Popen(command, cwd=example, stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        yield server.stdout.readline().split()[0]
+    finally:
+        server.terminate()
+        server.communicate()

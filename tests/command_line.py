@@ -16,7 +16,8 @@ from click.testing import CliRunner, Result
 
 from rag_assets.cli import main
 
-EXAMPLE = Path(__file__).parent.parent / "examples" / "support_rag"
+EXAMPLES = Path(__file__).parent.parent / "examples"
+EXAMPLE = EXAMPLES / "support_rag"
 
 
 def call(folder: Path, *arguments: str) -> Result:
@@ -50,7 +51,7 @@ def events(result: Result) -> list[dict[str, Any]]:
     return [json.loads(row) for row in result.stdout.splitlines()]
 
 
-def copy_example(folder: Path) -> Path:
-    """A copy of support_rag without what earlier runs left behind."""
+def copy_example(folder: Path, name: str = "support_rag") -> Path:
+    """A copy of an example without what earlier runs left behind."""
     ignored = shutil.ignore_patterns("__pycache__", ".rag_assets")
-    return Path(shutil.copytree(EXAMPLE, folder, ignore=ignored))
+    return Path(shutil.copytree(EXAMPLES / name, folder, ignore=ignored))

@@ -131,8 +131,14 @@ class SampleProject:
     def store(self) -> Store:
         return Store(self.root / ".rag_assets" / "store.duckdb")
 
-    def run(self, cases: Sequence[str] | None = None, *, use_cache: bool = True) -> Run:
-        project = load_project(self.root / "rag_assets.yaml")
+    def run(
+        self,
+        cases: Sequence[str] | None = None,
+        *,
+        use_cache: bool = True,
+        config: str = "rag_assets.yaml",
+    ) -> Run:
+        project = load_project(self.root / config)
         run_id = run_suite(project, cases=cases, use_cache=use_cache, observer=Silent())
         return self.read(run_id)
 
@@ -150,10 +156,10 @@ class SampleProject:
 
 
 class Example(SampleProject):
-    """A copy of support_rag, without what earlier runs left behind."""
+    """A copy of an example, without what earlier runs left behind."""
 
-    def __init__(self, folder: Path) -> None:
-        self.root = copy_example(folder / "support_rag")
+    def __init__(self, folder: Path, name: str = "support_rag") -> None:
+        self.root = copy_example(folder / name, name)
 
 
 def slow_at(sample: SampleProject, *, cases: int, place: int) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from golden_runs import GOLDEN, assert_decided, assert_measured
 from projects import Example, Run
 
-GOLDEN = json.loads((Path(__file__).parent / "golden" / "end_to_end.json").read_text())
 BASELINE = GOLDEN["staged_baseline"]
 
 
@@ -25,46 +25,11 @@ def first(example: Example) -> Run:
 
 
 def test_the_run_decides(first: Run) -> None:
-    row = first.row
-    assert (row.state, row.completeness, row.gate, row.exit_code) == (
-        "DECIDED",
-        "COMPLETE",
-        BASELINE["gate"],
-        BASELINE["exit_code"],
-    )
-    assert [
-        {
-            "rule": decision.rule,
-            "metric": decision.metric,
-            "state": decision.state,
-            "reasons": json.loads(decision.payload)["reasons"],
-        }
-        for decision in first.decisions
-    ] == BASELINE["decisions"]
+    assert_decided(first, BASELINE)
 
 
 def test_metrics_and_slices(first: Run) -> None:
-    expected = {(one["metric"], one["scope"]): one for one in BASELINE["metrics"]}
-    assert {(one.criterion, one.scope) for one in first.metrics} == set(expected)
-    for metric in first.metrics:
-        golden = expected[metric.criterion, metric.scope]
-        payload = json.loads(metric.payload)
-        assert metric.kind == golden["kind"]
-        assert metric.estimate == pytest.approx(golden["estimate"], abs=1e-12)
-        bounds = None if metric.lower is None else [metric.lower, metric.upper]
-        assert bounds == (golden["interval"] and pytest.approx(golden["interval"], abs=1e-9))
-        assert (metric.observed, metric.missing, metric.excluded) == (
-            golden["observed"],
-            golden["missing"],
-            golden["excluded"],
-        )
-        if "support" in golden:
-            assert payload["support"] == golden["support"]
-            assert payload["mark"] == golden["mark"]
-            for name in ("p_value", "p_adjusted"):
-                wanted = golden[name]
-                assert payload[name] == (wanted and pytest.approx(wanted, abs=1e-9))
-    assert first.summary["slice_tests"] == BASELINE["slice_tests"]
+    assert_measured(first, BASELINE)
     assert first.summary["slices_too_few"] is True
 
 

@@ -29,6 +29,7 @@ from rag_assets.contracts.validation import (
 from rag_assets.contracts.yaml_source import YamlSource, read_yaml
 
 STAGED_SLICES = ("relevant_position", "context_truncated")
+STAGED_SOURCES = ("retrieval_ms", "generation_ms")
 METADATA_SLICE = "metadata."
 
 _LATER_SLICES = ("stale_source", "admissible_source")

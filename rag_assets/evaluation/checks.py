@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rag_assets.contracts.cases import Dataset
-from rag_assets.contracts.config import STAGED_SLICES, Config
+from rag_assets.contracts.config import STAGED_SLICES, STAGED_SOURCES, Config
 from rag_assets.contracts.errors import Problem
 from rag_assets.evaluators import Evaluator
 
@@ -37,6 +37,20 @@ def check_staged_slices(config: Config, problems: list[Problem]) -> None:
             message = (
                 f"{name} compares positions with top_k, which only a staged system (system.rag) "
                 "declares. Remove this slice."
+            )
+            problems.append(Problem(config.path.name, config.lines.get(key, 0), key, message))
+
+
+def check_staged_metrics(config: Config, problems: list[Problem]) -> None:
+    """The time of one stage is only known where stages are called one by one."""
+    if config.system.kind == "rag":
+        return
+    for index, metric in enumerate(config.metrics):
+        if metric.source in STAGED_SOURCES:
+            key = f"metrics.{index}.source"
+            message = (
+                f"{metric.source} is the time of one stage, and only a staged system (system.rag) "
+                "is called stage by stage. Take latency_ms, the time of the whole call."
             )
             problems.append(Problem(config.path.name, config.lines.get(key, 0), key, message))
 

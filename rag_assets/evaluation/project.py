@@ -22,6 +22,7 @@ from rag_assets.evaluation.checks import (
     check_metric_ids,
     check_names,
     check_slices,
+    check_staged_metrics,
     check_staged_slices,
     relative,
 )
@@ -157,6 +158,7 @@ def load_project(
         problems=problems,
     )
     check_staged_slices(config, problems)
+    check_staged_metrics(config, problems)
     if dataset is not None:
         check_slices(config, dataset, problems)
     check_metric_ids(config, evaluators, problems)

@@ -1,0 +1,66 @@
+"""Comparing what a run recorded with the documented figures of an example."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from projects import Run
+
+GOLDEN = json.loads(
+    (Path(__file__).parent / "golden" / "end_to_end.json").read_text(encoding="utf-8")
+)
+
+
+def assert_decided(run: Run, golden: Mapping[str, Any]) -> None:
+    """State, decisions, gate and exit code."""
+    row = run.row
+    assert (row.state, row.completeness) == ("DECIDED", "COMPLETE")
+    assert (row.gate, row.exit_code) == (golden["gate"], golden["exit_code"])
+    assert [
+        {
+            "rule": decision.rule,
+            "metric": decision.metric,
+            "state": decision.state,
+            "reasons": json.loads(decision.payload)["reasons"],
+        }
+        for decision in run.decisions
+    ] == golden["decisions"]
+
+
+def assert_measured(run: Run, golden: Mapping[str, Any]) -> None:
+    """Every metric over all cases and every slice, and the size of the tested family."""
+    expected = {(one["metric"], one["scope"]): one for one in golden["metrics"]}
+    assert {(one.criterion, one.scope) for one in run.metrics} == set(expected)
+    for metric in run.metrics:
+        wanted = expected[metric.criterion, metric.scope]
+        payload = json.loads(metric.payload)
+        assert metric.kind == wanted["kind"]
+        assert metric.estimate == _near(wanted["estimate"])
+        bounds = None if metric.lower is None else [metric.lower, metric.upper]
+        assert bounds == _near(wanted["interval"])
+        counts = (metric.observed, metric.missing, metric.excluded)
+        assert counts == (wanted["observed"], wanted["missing"], wanted["excluded"])
+        if "support" in wanted:
+            assert (payload["support"], payload["mark"]) == (wanted["support"], wanted["mark"])
+            for name in ("p_value", "p_adjusted"):
+                assert payload[name] == _near(wanted[name])
+    assert run.summary["slice_tests"] == golden["slice_tests"]
+
+
+def verdicts(run: Run) -> dict[str, dict[str, Any]]:
+    """Case → criterion → verdict, or "excluded:reason"."""
+    found: dict[str, dict[str, Any]] = {}
+    for one in run.judgments:
+        excluded = f"excluded:{one.reason}"
+        value = excluded if one.status == "excluded" else one.value == 1.0
+        found.setdefault(one.case_id, {})[one.criterion] = value
+    return found
+
+
+def _near(wanted: Any) -> Any:
+    return wanted if wanted is None else pytest.approx(wanted, abs=1e-9)
