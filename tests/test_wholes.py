@@ -337,3 +337,23 @@ def test_expected_labels_alone_do_not_call_again(whole: WholeProject) -> None:
     run = whole.run()
     assert whole.calls() == {}
     assert run.counts["execution"] == {"hit": 1}
+
+
+def test_each_sample_is_an_execution_of_its_own(whole: WholeProject) -> None:
+    whole.replace("rag_assets.yaml", "project: sample", "project: sample\nreplicates: 3")
+    whole.replace("app.py", "def answer(case_input):", "def answer(case_input, seed):")
+    whole.replace(
+        "app.py", '    return {"answer"', '    if seed == 1: return {}\n    return {"answer"'
+    )
+    run = whole.run()
+    assert whole.calls() == {"call": 9}
+    assert run.counts["execution"] == {"miss": 9}
+    # Two samples of three answer; what the third one cites is there all the same.
+    assert run.judgment("one", "hit_rate_at_2").value == 1.0
+    assert run.judgment("one", "citations_valid").value == 1.0
+    with whole.store.reading() as reader:
+        samples = reader.sample_stages(run.row.id, ["one"])
+    assert {(one.stage, one.sample) for one in samples} == {
+        (stage, sample) for stage in ("execution", *PARTS) for sample in (1, 2)
+    }
+    assert whole.run().counts["execution"] == {"hit": 9}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rag_assets.contracts.cases import parse_case
@@ -14,7 +14,7 @@ from rag_assets.contracts.kinds import TYPED
 from rag_assets.contracts.paths import cited_value
 from rag_assets.evaluation.matching import relevant_grade
 from rag_assets.evaluation.views import JudgmentView, RunView
-from rag_assets.evaluation.words import ANSWERING, CASE_STAGES
+from rag_assets.evaluation.words import CASE_STAGES
 from rag_assets.store import CaseStage, StageResult
 from rag_assets.store.reader import Reader
 
@@ -176,10 +176,7 @@ def case_view(reader: Reader, view: RunView, case_id: str) -> CaseView:
     return CaseView(
         run_id=view.row.id,
         case=case,
-        stages=tuple(
-            _part(found) if is_whole and found.stage in ANSWERING else found
-            for found in (_stage(stage, rows.get(stage), results) for stage in stages)
-        ),
+        stages=tuple(_stage(stage, rows.get(stage), results) for stage in stages),
         candidates=None if retrieval is None else candidates(retrieval, context, case, view),
         context=context,
         has_output="generation" in rows and rows["generation"].digest is not None,
@@ -224,22 +221,22 @@ def _stage(stage: str, row: CaseStage | None, results: Mapping[str, StageResult]
     ours = row.latency_ms or None
     latency = ours if is_ours else result.latency_ms if result else None
     usage = row.usage if is_ours else result.usage if result else None
+    attempted = len(attempts) or int(result is not None and row.source == "miss")
+    if result is not None and result.stage == "execution" and stage != result.stage:
+        # It stands for a part of an execution, which took all the time.
+        latency = usage = None
+        attempted = 0
     return StageView(
         stage=stage,
         state=stage_state(row),
         source=row.source,
-        attempts=len(attempts) or int(result is not None and row.source == "miss"),
+        attempts=attempted,
         latency_ms=latency,
         executed_in=_executed_in(row, result if not is_ours else None),
         usage=None if usage is None else json.loads(usage),
         failure=failure,
         attempt_errors=tuple(one["error"] for one in attempts),
     )
-
-
-def _part(view: StageView) -> StageView:
-    """A stage that stands for a part of an execution: the time is that of the execution."""
-    return replace(view, attempts=0, latency_ms=None, usage=None)
 
 
 def _executed_in(row: CaseStage, earlier: StageResult | None) -> str | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -20,11 +21,10 @@ from typing import Any
 from rag_assets.contracts.canonical import canonical_json, digest_text
 from rag_assets.contracts.cases import Case
 from rag_assets.contracts.kinds import CITATIONS, CONTEXT, RETRIEVAL
-from rag_assets.evaluation.memo import CHUNK, Work, case_stage_row, run_stage
+from rag_assets.evaluation.memo import CHUNK, Batch, Work, case_stage_row, run_stage
 from rag_assets.evaluation.session import CaseResult, Counted, Session
 from rag_assets.evaluation.stages import count_result
 from rag_assets.evaluation.words import Stage
-from rag_assets.store import CaseStage
 from rag_assets.store.reader import Reader
 from rag_assets.store.records import Source
 from rag_assets.systems.attempts import Failure
@@ -41,12 +41,7 @@ PARTS: Mapping[Stage, str] = {
 
 
 class ExecutionStage:
-    """Calls the system.
-
-    Args:
-        session: the run.
-        sample: number of the sample, from 0.
-    """
+    """Calls the system."""
 
     stage: Stage = "execution"
     parent: Stage = "cases"
@@ -55,16 +50,17 @@ class ExecutionStage:
     reuses = True
     has_contract = True
 
-    def __init__(self, session: Session, sample: int = 0) -> None:
-        self._system = system_of(session)
-        self._sample = sample
+    def __init__(self, session: Session) -> None:
+        # With one seed for all, the samples of a case would be one and the same.
+        system = system_of(session)
+        self._system = replace(system, seed=system.seed + session.sample)
         self._is_strict = session.project.config.system.on_malformed == "stop"
         self.asynchronous = self._system.is_async
 
     def prepare(self, session: Session, reader: Reader, cases: Sequence[Case]) -> Iterator[Work]:
         """Every case is ready: an execution needs nothing but the case."""
         for case in cases:
-            identity = self._system.execution_of(case, self._sample)
+            identity = self._system.execution_of(case, session.sample)
             yield Work(case, identity, partial(self._system.invoke, case), self._accept)
 
     def concluded(self, session: Session, case: Case, result: CaseResult) -> None:
@@ -90,20 +86,19 @@ def system_of(session: Session) -> BlackBox:
     return system
 
 
-def execute_cases(session: Session, *, execute: bool, sample: int = 0) -> None:
-    """Take the cases of a run through their execution, and put its parts on record.
+def execute_cases(session: Session, *, execute: bool) -> None:
+    """Take a sample of the cases through its execution, and put the parts on record.
 
     Args:
         session: the run; the results of all stages of an answer are filled in.
         execute: False only looks up: what is not memoized is then `not_executed`.
-        sample: number of the sample, from 0.
 
     Raises:
         ContractError: an artifact was malformed or not recorded, and `on_malformed` is `stop`.
             Everything that was in flight has finished and is committed.
     """
     session.results.update({stage: {} for stage in PARTS})
-    recipe = ExecutionStage(session, sample)
+    recipe = ExecutionStage(session)
     try:
         run_stage(session, recipe, execute=execute)
     finally:
@@ -117,60 +112,49 @@ def _record_parts(session: Session) -> None:
     executions = session.results["execution"]
     cases = (case for case in session.cases if case.id in executions)
     while chunk := list(islice(cases, CHUNK)):
-        digests = (executions[case.id].digest for case in chunk)
-        payloads = session.payloads_of(one for one in digests if one is not None)
+        digests = {case.id: executions[case.id].digest for case in chunk}
+        payloads = session.payloads_of(one for one in digests.values() if one is not None)
         contents = {
-            case.id: json.loads(payloads[found])
-            for case in chunk
-            if (found := executions[case.id].digest) is not None
+            case_id: json.loads(payloads[found])
+            for case_id, found in digests.items()
+            if found is not None
         }
-        parts = [_Part(session, stage, kind, chunk, contents) for stage, kind in PARTS.items()]
+        parts = [Batch(session, stage, kind) for stage, kind in PARTS.items()]
+        for part in parts:
+            for case in chunk:
+                _take_part(part, case, contents.get(case.id))
         with session.store.writing() as writer:
             for part in parts:
-                writer.put_artifacts(part.kind, part.artifacts)
-                writer.add(part.rows)
+                part.put(writer)
             session.take_pending(writer)
         for part in parts:
             session.projector.committed(part.stage, [row.case_id for row in part.rows])
 
 
-class _Part:
-    """One part of the executions of some cases, ready to be written."""
+def _take_part(part: Batch, case: Case, content: Mapping[str, Any] | None) -> None:
+    """Take a part of the execution of a case, of which there is no content where it failed."""
+    session = part.session
+    execution = session.results["execution"][case.id]
+    result = _without_content(execution)
+    if content is not None:
+        result = _of_content(part, execution, content)
+    session.results[part.stage][case.id] = result
+    part.rows.append(case_stage_row(session, case, part.stage, result))
 
-    def __init__(
-        self,
-        session: Session,
-        stage: Stage,
-        kind: str,
-        cases: Sequence[Case],
-        contents: Mapping[str, Any],
-    ) -> None:
-        self.stage = stage
-        self.kind = kind
-        self.artifacts: dict[str, str] = {}
-        self.rows: list[CaseStage] = []
-        for case in cases:
-            execution = session.results["execution"][case.id]
-            result = self._result(execution, contents.get(case.id))
-            if result.digest is not None:
-                session.keep_payload(result.digest, self.artifacts[result.digest])
-            session.results[stage][case.id] = result
-            self.rows.append(case_stage_row(session, case, stage, result))
 
-    def _result(self, execution: CaseResult, content: Mapping[str, Any] | None) -> CaseResult:
-        identity = execution.identity
-        if content is None:
-            source: Source = "none" if execution.source == "none" else "blocked"
-            return CaseResult(source, identity, failure=execution.failure)
-        if self.kind == OUTPUT:
-            value = content["output"]
-        elif self.kind in content["artifacts"]:
-            value = content["artifacts"][self.kind]
-        else:
-            why = content["unusable"].get(self.kind, "was not recorded for this case")
-            failure = Failure("artifact_absent", "", f"{self.kind} {why}")
-            return CaseResult("absent", identity, failure=failure)
-        text = canonical_json(value)
-        digest = digest_text(text)
-        self.artifacts[digest] = text
-        return CaseResult(execution.source, identity, digest, is_shared=execution.is_shared)
+def _without_content(execution: CaseResult) -> CaseResult:
+    source: Source = "none" if execution.source == "none" else "blocked"
+    return CaseResult(source, execution.identity, failure=execution.failure)
+
+
+def _of_content(part: Batch, execution: CaseResult, content: Mapping[str, Any]) -> CaseResult:
+    recorded = {**content["artifacts"], OUTPUT: content["output"]}
+    if part.kind not in recorded:
+        why = content["unusable"].get(part.kind, "was not recorded for this case")
+        failure = Failure("artifact_absent", "", f"{part.kind} {why}")
+        return CaseResult("absent", execution.identity, failure=failure)
+    text = canonical_json(recorded[part.kind])
+    digest = digest_text(text)
+    part.artifacts[digest] = text
+    part.session.keep_payload(digest, text)
+    return replace(execution, digest=digest, latency_ms=0.0, attempts=(), usage=None)

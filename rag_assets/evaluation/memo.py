@@ -15,6 +15,7 @@ from rag_assets.evaluation.session import NOT_EXECUTED, CaseResult, Counted, Ses
 from rag_assets.evaluation.words import Stage
 from rag_assets.store import CaseStage, SampleStage, StageResult
 from rag_assets.store.reader import Reader
+from rag_assets.store.writer import Writer
 from rag_assets.systems.calls import Call, CallResult, Failure
 from rag_assets.systems.current import CurrentCase
 
@@ -112,15 +113,19 @@ class Batch:
     def flush(self) -> None:
         """Commit in one transaction, artifacts first."""
         if self.rows or self.artifacts:
-            self.session.pending_results += self.results
             with self.session.store.writing() as writer:
-                writer.put_artifacts(self.kind, self.artifacts)
-                writer.add(self.rows if self.session.sample == 0 else self._sample_rows())
+                self.put(writer)
                 self.session.take_pending(writer)
         if self.rows:
             self.session.projector.committed(self.stage, [row.case_id for row in self.rows])
         self.artifacts, self.results, self.rows = {}, [], []
         self.since = time.monotonic()
+
+    def put(self, writer: Writer) -> None:
+        """Write in a transaction of the caller's, who takes what is pending as well."""
+        self.session.pending_results += self.results
+        writer.put_artifacts(self.kind, self.artifacts)
+        writer.add(self.rows if self.session.sample == 0 else self._sample_rows())
 
     def _sample_rows(self) -> list[SampleStage]:
         return [SampleStage(**asdict(row), sample=self.session.sample) for row in self.rows]

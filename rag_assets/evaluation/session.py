@@ -309,16 +309,22 @@ class Session:
         return self.results.get(stage, results) is not results
 
     def content(self, stage: Stage, case_id: str) -> str | None:
-        """Digest of what a stage of a case came to in all samples; None where one has nothing."""
+        """Digest of what a stage of a case came to in all samples; None where one has failed."""
         digests = [results[case_id].digest for results in self.sampled(stage) if case_id in results]
         if len(digests) == 1:
             return digests[0]
-        return None if None in digests else digest(digests)
+        if not any(digests) or self.failure(stage, case_id) is not None:
+            return None
+        return digest(digests)
 
     def failure(self, stage: Stage, case_id: str) -> Failure | None:
-        """Why a stage of a case has no result in one of the samples."""
+        """Why a stage of a case has no result in one of the samples.
+
+        What a system that is called as a whole did not record is no failure.
+        """
         results = (one[case_id] for one in self.sampled(stage) if case_id in one)
-        return next((one.failure for one in results if one.failure is not None), None)
+        failures = (one.failure for one in results if one.source != "absent")
+        return next((one for one in failures if one is not None), None)
 
     def failures(self) -> list[tuple[Stage, str, Failure]]:
         """(stage, case id, failure) where a stage itself failed, in the order of the run."""
