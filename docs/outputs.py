@@ -26,7 +26,13 @@ from click.testing import CliRunner
 from rag_assets.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/decisions.md", "examples/support_rag/README.md")
+PAGES = (
+    "README.md",
+    "docs/decisions.md",
+    "docs/from-a-to-b.md",
+    "examples/blackbox_rag/README.md",
+    "examples/support_rag/README.md",
+)
 
 _STEP = re.compile(
     r"^<!-- (?P<step>project|file|edit|output|error): (?P<text>[^\n]+) -->\n"

@@ -41,18 +41,10 @@ def support_api(question: str) -> dict[str, Any]:
         answer: the text; cited: ids of the pages it stands on; sources: what the search found,
         best first; prompt_sources: those that went into the prompt; skipped: those that did not.
     """
-    words = content_words(question)
-    if EXPAND_QUERY:
-        words |= {SYNONYMS[word] for word in words if word in SYNONYMS}
+    words = query_words(question)
     sources = search(words)
     prompt_sources, skipped = fill_prompt(sources)
-    if not prompt_sources:
-        answer, cited = NO_ANSWER, []
-    else:
-        # max() keeps the first of equals, so a tie goes to the source that ranked higher.
-        best = max(prompt_sources, key=lambda source: shared(words, source["text"]))
-        answer = max(sentences(best["text"]), key=lambda sentence: shared(words, sentence))
-        cited = [best["id"]]
+    answer, cited = write_answer(words, prompt_sources)
     return {
         "answer": answer,
         "cited": cited,
@@ -60,6 +52,14 @@ def support_api(question: str) -> dict[str, Any]:
         "prompt_sources": prompt_sources,
         "skipped": skipped,
     }
+
+
+def query_words(question: str) -> set[str]:
+    """What to search for."""
+    words = content_words(question)
+    if EXPAND_QUERY:
+        words |= {SYNONYMS[word] for word in words if word in SYNONYMS}
+    return words
 
 
 def search(words: set[str]) -> list[dict[str, Any]]:
@@ -92,6 +92,18 @@ def fill_prompt(
             continue
         skipped.append({"id": source["id"], "rank": rank, "why": why})
     return prompt, skipped
+
+
+def write_answer(
+    words: set[str], prompt_sources: list[dict[str, Any]]
+) -> tuple[str, list[str]]:
+    """A sentence of the best source, and the id of that source."""
+    if not prompt_sources:
+        return NO_ANSWER, []
+    # max() keeps the first of equals, so a tie goes to the source that ranked higher.
+    best = max(prompt_sources, key=lambda source: shared(words, source["text"]))
+    sentence = max(sentences(best["text"]), key=lambda sentence: shared(words, sentence))
+    return sentence, [best["id"]]
 
 
 def content_words(text: str) -> set[str]:
