@@ -110,7 +110,8 @@ CONFIG = {
     "concurrency.system": "cases in flight",
     "concurrency.judge": "judge calls in flight (there are no judges in this version)",
     "metrics.id": "a unique name, for rules and reports",
-    "metrics.source": "what is measured for each case; tokens and cost are what stages report",
+    "metrics.source": "what is measured for each case; tokens and cost are what stages report, and "
+    "only a staged system has `retrieval_ms` and `generation_ms`",
     "metrics.quantile": "0.95: the value that 95 % of the cases stay within",
     "metrics.every_replicate": (
         "instead of the other two: a criterion of verdicts, of which every sample of a case has "
