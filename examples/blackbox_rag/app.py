@@ -94,9 +94,7 @@ def fill_prompt(
     return prompt, skipped
 
 
-def write_answer(
-    words: set[str], prompt_sources: list[dict[str, Any]]
-) -> tuple[str, list[str]]:
+def write_answer(words: set[str], prompt_sources: list[dict[str, Any]]) -> tuple[str, list[str]]:
     """A sentence of the best source, and the id of that source."""
     if not prompt_sources:
         return NO_ANSWER, []
