@@ -110,11 +110,11 @@ def test_one_step_answers(whole: WholeProject, instance: dg.DagsterInstance) -> 
     run = whole.run()
     steps = instance.get_run_step_stats(str(run.row.dagster_run_id))
     assert [one.step_key.rpartition(".")[2] for one in steps] == [
-        "sample__cases",
-        "sample__answer",
-        "sample__judgments",
-        "sample__metrics",
-        "sample__gate",
+        "cases",
+        "answer",
+        "judgments",
+        "metrics",
+        "gate",
     ]
 
 

@@ -257,9 +257,7 @@ def _selected_stages(
     if run.step_keys_to_execute is not None:
         # Executed again from a failure: only some of the steps.
         keys = run.step_keys_to_execute
-        again = {
-            one for step in steps(project) if suite.step_key(step) in keys for one in step
-        }
+        again = {one for step in steps(project) if suite.step_key(step) in keys for one in step}
         chosen = [one for one in chosen if one in again]
     return tuple(chosen)
 
