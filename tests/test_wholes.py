@@ -357,3 +357,14 @@ def test_each_sample_is_an_execution_of_its_own(whole: WholeProject) -> None:
         (stage, sample) for stage in ("execution", *PARTS) for sample in (1, 2)
     }
     assert whole.run().counts["execution"] == {"hit": 9}
+
+
+def test_recorded_results_cannot_be_sampled(whole: WholeProject) -> None:
+    whole.of_system("  recorded: {path: results.csv}")
+    whole.write("results.csv", "case_id,answer\none,of a\ntwo,of d\nfar,of h\n")
+    config = (whole.root / "rag_assets.yaml").read_text() + "replicates: 2\n"
+    whole.write("rag_assets.yaml", config)
+    called = call(whole.root, "check")
+    assert called.exit_code == 2
+    assert f"rag_assets.yaml:{config.count(chr(10))}: replicates: replicates is 2" in called.stderr
+    assert "which cannot be sampled again" in called.stderr

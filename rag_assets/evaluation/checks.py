@@ -55,6 +55,17 @@ def check_staged_metrics(config: Config, problems: list[Problem]) -> None:
             problems.append(Problem(config.path.name, config.lines.get(key, 0), key, message))
 
 
+def check_replicates(config: Config, problems: list[Problem]) -> None:
+    """Samples need a system that can be asked again."""
+    if config.system.kind == "recorded" and config.replicates > 1:
+        message = (
+            f"replicates is {config.replicates}, and system.recorded holds one answer for each "
+            "case, which cannot be sampled again. Remove replicates."
+        )
+        line = config.lines.get("replicates", 0)
+        problems.append(Problem(config.path.name, line, "replicates", message))
+
+
 def check_metric_ids(
     config: Config, evaluators: tuple[Evaluator, ...], problems: list[Problem]
 ) -> None:

@@ -21,6 +21,7 @@ from rag_assets.contracts.text import names
 from rag_assets.evaluation.checks import (
     check_metric_ids,
     check_names,
+    check_replicates,
     check_slices,
     check_staged_metrics,
     check_staged_slices,
@@ -159,6 +160,7 @@ def load_project(
     )
     check_staged_slices(config, problems)
     check_staged_metrics(config, problems)
+    check_replicates(config, problems)
     if dataset is not None:
         check_slices(config, dataset, problems)
     check_metric_ids(config, evaluators, problems)
