@@ -32,6 +32,7 @@ class Criterion:
 
     def __init__(self, criterion: str, kind: str) -> None:
         self.criterion, self.kind, self.value_range = criterion, kind, (0.0, 1.0)
+        self.samples = 1
 
 
 CRITERIA: list[Any] = [

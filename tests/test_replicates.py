@@ -10,7 +10,11 @@ from hypothesis import strategies as st
 from command_line import program_in
 from projects import SampleProject
 from rag_assets.contracts.config import read_config
+from rag_assets.evaluation.concluding import completeness_of
+from rag_assets.evaluation.pipeline import go_through
+from rag_assets.evaluation.project import load_project
 from rag_assets.evaluation.replicates import combine, every_sample, is_flaky, sample_values
+from rag_assets.evaluation.session import Session
 from rag_assets.evaluators import Outcome
 from rag_assets.statistics import bounded_mean
 
@@ -172,6 +176,85 @@ def test_a_verdict_that_fails_in_one_sample_is_listed_as_failed(sample: SamplePr
     sample.run()
     failures = program_in(sample.root)("inspect", "latest", "--failures").stdout
     assert "2 of 3 cases failed, errored or stayed unfinished" in failures
+
+
+def test_retrieval_that_runs_once_has_one_value(sample: SampleProject) -> None:
+    run = sample.run()
+    metric = json.loads(run.metric("hit_rate_at_2").payload)
+    assert (metric["samples"], metric["method"]) == (1, "clopper_pearson@1")
+    assert json.loads(run.metric("answer_correct").payload)["samples"] == 3
+    # Three judgments of the retrieval, and two of each of nine answers.
+    assert sum(run.counts["judgment"].values()) == 3 + 18
+    sample.write(
+        "rag_assets.yaml",
+        (sample.root / "rag_assets.yaml").read_text() + "replicate_retrieval: true\n",
+    )
+    assert json.loads(sample.run().metric("hit_rate_at_2").payload)["samples"] == 3
+
+
+def test_an_evaluator_that_raises_is_counted_by_case(sample: SampleProject) -> None:
+    sample.write("own.py", "def check(output):\n    raise ValueError('no')\n")
+    sample.replace(
+        "rag_assets.yaml",
+        "  - {type: citation_validity}\n",
+        "  - {type: custom, criterion: own, object: own:check, kind: verdict, reads: [output]}\n",
+    )
+    run = sample.run()
+    assert run.summary["failures"] == [
+        {"cases": 3, "stage": "own", "type": "ValueError", "message": "no"}
+    ]
+
+
+def test_a_case_that_fails_in_all_samples_is_one_case(sample: SampleProject) -> None:
+    sample.replace(
+        "app.py", "        return answer_of(context)\n", '        raise OSError("gone")\n'
+    )
+    assert [one["cases"] for one in sample.run().summary["failures"]] == [3]
+
+
+def test_samples_that_nobody_executed_leave_a_run_partial(sample: SampleProject) -> None:
+    sample.replace("rag_assets.yaml", "replicates: 3", "replicates: 1")
+    sample.run()
+    sample.replace("rag_assets.yaml", "replicates: 1", "replicates: 3")
+    project = load_project(sample.root / "rag_assets.yaml")
+    session = Session(project, "run_x", project.dataset.cases)
+    session.take_samples(3)
+    go_through(session, "judgments", execute=False)
+    assert session.outcomes["answer_correct"][0].value == 1.0
+    assert completeness_of(session) == "PARTIAL"
+
+
+def test_check_says_what_single_verdicts_can_decide(sample: SampleProject) -> None:
+    config = (sample.root / "rag_assets.yaml").read_text()
+    made = (
+        "metrics:\n  - {id: always, every_replicate: answer_correct}\n"
+        "  - {id: p50, source: latency_ms, quantile: 0.5}\n"
+    )
+    sample.write("rag_assets.yaml", config + made)
+    rules = "".join(
+        f"  - {{id: {name}, metric: {name}, {rule}}}\n"
+        for name, rule in [
+            ("always", "min: 0.2"),
+            ("answer_correct", "min: 0.2"),
+            ("p50", "max: 1000"),
+        ]
+    )
+    sample.write("release.yaml", f"rules:\n{rules}")
+    called = program_in(sample.root)("check")
+    assert called.exit_code == 0
+    assert "always" in called.stdout[called.stdout.index("can decide") :]
+    assert "answer_correct" not in called.stdout[called.stdout.index("can decide") :]
+
+
+def test_numbers_of_samples_that_differ_are_said(sample: SampleProject) -> None:
+    made = "metrics: [{id: always, every_replicate: answer_correct}]\n"
+    sample.write("rag_assets.yaml", (sample.root / "rag_assets.yaml").read_text() + made)
+    sample.run()
+    sample.replace("rag_assets.yaml", "replicates: 3", "replicates: 2")
+    sample.run()
+    compared = program_in(sample.root)("compare", "latest", "latest~1").stdout
+    assert "replicates differs: 2 against 3" in compared
+    assert "always: not compared, evaluator_changed" in compared
 
 
 def test_samples_have_seeds_of_their_own(sample: SampleProject) -> None:

@@ -22,4 +22,8 @@ def end_abandoned_runs(instance: dg.DagsterInstance) -> None:
         process = run.tags.get(PROCESS_TAG) if run.parent_run_id is None else None
         # A process of another host is out of sight, so it counts as alive.
         if process is not None and not is_alive(process, now()):
+            # It may have ended well between the two looks.
+            still = instance.get_run_by_id(run.run_id)
+            if still is None or still.status not in IN_PROGRESS_RUN_STATUSES:
+                continue
             instance.report_run_failed(run, "The process of this run ended before the run did.")

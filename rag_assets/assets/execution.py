@@ -125,7 +125,8 @@ class SuiteExecution:
             ]
             more = len(shown) - 20
             text = "\n".join(shown[:20] + ([f"… and {more} more"] if more > 0 else []))
-            raise dg.Failure(f"{len(shown)} cases have no result:\n{text}", allow_retries=False)
+            cases = len({case_id for _, case_id, _ in failures})
+            raise dg.Failure(f"{cases} cases have no result:\n{text}", allow_retries=False)
 
     def _without_result(self) -> list[tuple[Stage, str, Failure]]:
         """The first selected stage in which a case has no result, for whatever reason."""
@@ -207,12 +208,12 @@ def _start(
         use_cache=settings.use_cache,
         observer=_observer.get(),
     )
-    session.take_samples(project.config.replicates)
     start_run(
         session,
         dagster_run_id=context.run_id,
         selection=None if wanted is None else [case.id for case in cases],
     )
+    session.take_samples(project.config.replicates)
     from_ui = ranged or context.job_name.startswith("__ASSET_JOB") or "dagster/backfill" in tags
     try:
         if tags.get(RUN_ID_TAG) != session.run_id:

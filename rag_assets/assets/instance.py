@@ -67,8 +67,8 @@ def open_instance(config: Config) -> dg.DagsterInstance:
     What user code prints stays with this process: capturing it for the UI takes helper processes
     that a short run would wait for.
     """
-    speed_up_sqlite()
     home = instance_home(config)
+    speed_up_sqlite(home)
     overrides: dict[str, Any] = {
         "compute_logs": {
             "module": "dagster._core.storage.noop_compute_log_manager",
@@ -101,15 +101,17 @@ def _limit_pool(instance: dg.DagsterInstance, pool: str) -> None:
 
 
 _kept: dict[str, sqlite3.Connection] = {}
+_homes: set[Path] = set()
 
 
-def speed_up_sqlite() -> None:
-    """Make the SQLite databases of this process commit without waiting for the disk each time.
+def speed_up_sqlite(home: Path) -> None:
+    """Make the SQLite databases of an instance commit without waiting for the disk each time.
 
     `synchronous=NORMAL` is safe against a crash of the process: in WAL mode only a power cut can
     lose the last commits. One connection to each database is kept open, so that closing the
     others does not fold the WAL back every time.
     """
+    _homes.add(home)
     if not event.contains(Engine, "connect", _on_connect):
         event.listen(Engine, "connect", _on_connect)
 
@@ -117,12 +119,15 @@ def speed_up_sqlite() -> None:
 def _on_connect(connection: Any, _record: Any) -> None:
     if not isinstance(connection, sqlite3.Connection):
         return
+    listed = connection.execute("PRAGMA database_list").fetchall()
+    path = next((Path(row[2]) for row in listed if row[1] == "main" and row[2]), None)
+    # The system under evaluation may have databases of its own in this process.
+    if path is None or not any(path.is_relative_to(home) for home in _homes):
+        return
     # Of a new file only. An event takes 1.5 KB, and two leave a quarter of a default page empty.
     connection.execute("PRAGMA page_size=8192")
     connection.execute("PRAGMA synchronous=NORMAL")
-    listed = connection.execute("PRAGMA database_list").fetchall()
-    path = next((Path(row[2]) for row in listed if row[1] == "main" and row[2]), None)
-    if path is None or str(path) in _kept or not path.exists() or path.stat().st_size == 0:
+    if str(path) in _kept or not path.exists() or path.stat().st_size == 0:
         return
     kept = sqlite3.connect(path, check_same_thread=False)
     kept.execute("SELECT count(*) FROM sqlite_master").fetchone()

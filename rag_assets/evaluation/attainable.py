@@ -38,10 +38,13 @@ def attainable_decisions(project: Project) -> Iterator[Attainable]:
     if project.policy is None or project.is_grouped:
         return
     evaluators = {evaluator.criterion: evaluator for evaluator in project.evaluators}
+    # Neither do they about means over samples.
+    single = {one.criterion: one for one in project.criteria if one.samples == 1}
     for rule in project.policy.rules:
-        evaluator = evaluators.get(rule.metric)
-        if evaluator is None or evaluator.kind != "verdict":
+        criterion = single.get(rule.metric)
+        if criterion is None or criterion.kind != "verdict":
             continue
+        evaluator = evaluators[criterion.every or criterion.criterion]
         if rule.kind in ("min", "max"):
             eligible = sum(evaluator.exclusion(case) is None for case in project.dataset.cases)
             yield attainable(rule, eligible, project.policy.confidence_level)

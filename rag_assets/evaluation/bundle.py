@@ -29,6 +29,8 @@ def new_bundle(target: Path, subject: str) -> Iterator[Path]:
     Raises:
         InputError: the place is taken by something else, or cannot be written.
     """
+    if not target.name:
+        raise InputError(f"{target} cannot be a bundle; name a folder in it.")
     part = target.with_name(f".{target.name}.{uuid4().hex}.part")
     try:
         _refuse_others(target, subject)

@@ -19,6 +19,7 @@ from rag_assets.evaluation.deciding import (
 from rag_assets.evaluation.gate import GateDecision, RuleDecision, gate_of, required_ids
 from rag_assets.evaluation.metrics import MetricValue, measure
 from rag_assets.evaluation.operational import measure_quantile, operational_outcomes
+from rag_assets.evaluation.replicates import evaluator_errors, sample_reasons
 from rag_assets.evaluation.session import Session
 from rag_assets.evaluation.slices import SliceMetric, SliceTable, slice_metrics
 from rag_assets.evaluation.words import Completeness
@@ -43,7 +44,10 @@ class RunMetrics:
     def data_version(self) -> str:
         """Digest of every number in it."""
         rows = [metric_row("", metric) for metric in self.whole]
-        return digest([[row.criterion, row.payload] for row in rows])
+        rows += [slice_row("", row) for row in self.slices.rows]
+        return digest(
+            [[row.scope, row.criterion, row.estimate, row.observed, row.payload] for row in rows]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +160,16 @@ def completeness_of(session: Session) -> Completeness:
     """COMPLETE when every case of the dataset was executed and judged, or recorded as failed."""
     if len(session.cases) < len(session.project.dataset.cases):
         return "PARTIAL"
-    results = (one for stage in session.results.values() for one in stage.values())
+    results = (
+        one
+        for stage in session.results
+        for results in session.sampled(stage)
+        for one in results.values()
+    )
     if any(one.failure is not None and one.failure.reason == "not_executed" for one in results):
         return "PARTIAL"
     outcomes = (one for criterion in session.outcomes.values() for one in criterion)
-    lost = any(one.reason == "not_executed" for one in outcomes)
+    lost = any("not_executed" in sample_reasons(one) for one in outcomes)
     return "PARTIAL" if lost else "COMPLETE"
 
 
@@ -171,8 +180,8 @@ def failure_groups(session: Session) -> list[dict[str, Any]]:
     )
     for criterion, outcomes in session.outcomes.items():
         for outcome in outcomes:
-            if outcome.reason == "evaluator_error":
-                name, _, message = str(outcome.detail["error"]).partition(": ")
+            for error in evaluator_errors(outcome):
+                name, _, message = error.partition(": ")
                 groups[criterion, name, message] += 1
     return [
         {"cases": count, "stage": stage, "type": name, "message": message}

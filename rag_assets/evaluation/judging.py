@@ -106,7 +106,7 @@ class _Batch:
                 writer.put_judgments(self.fresh, replace=not self.session.use_cache)
                 writer.add(self.rows)
                 writer.add(self.stages)
-                writer.put_settled(self.settled)
+                writer.put_settled(self.settled, replace=not self.session.use_cache)
                 self.session.take_pending(writer)
             self.session.projector.committed("judgments", [row.case_id for row in self.stages])
             self.session.observer.advanced("judgments", len(self.stages))
@@ -121,7 +121,7 @@ def judge_cases(session: Session, *, execute: bool) -> None:
         session: the run; its outcomes and results are filled in.
         execute: False only looks up: what is not memoized is then `not_executed`.
     """
-    evaluators = session.project.evaluators
+    evaluators = _evaluators(session)
     unjudged = Outcome.missing(NOT_EXECUTED.reason)
     criteria = session.project.criteria
     session.outcomes = {one.criterion: [unjudged] * len(session.cases) for one in criteria}
@@ -154,6 +154,13 @@ def judge_cases(session: Session, *, execute: bool) -> None:
         session.observer.stage_finished("judgments")
 
 
+def _evaluators(session: Session) -> list[Evaluator]:
+    """Those that look at a sample: at the further ones, only those whose value may be another."""
+    sampled = {one.criterion for one in session.project.criteria if one.samples > 1}
+    evaluators = session.project.evaluators
+    return [one for one in evaluators if session.sample == 0 or one.criterion in sampled]
+
+
 def _of_all_samples(
     session: Session, place: int, judged: Mapping[str, _Judged]
 ) -> dict[str, _Judged]:
@@ -163,7 +170,7 @@ def _of_all_samples(
         if criterion.every is not None:
             base = found[criterion.every]
             found[criterion.criterion] = _Judged(every_sample(base.outcome), base.source)
-        elif session.others:
+        elif criterion.samples > 1:
             own = judged[criterion.criterion]
             further = [other.outcomes[criterion.criterion][place] for other in session.others]
             # What it shares, it shares with another sample of this case, judged just before.
@@ -218,7 +225,7 @@ def _read(session: Session, cases: Sequence[Case], execute: bool) -> _Chunk:
     with session.store.reading() as reader:
         chunk = _Chunk(_citing_payloads(session, reader, cases))
         for case in cases:
-            for evaluator in session.project.evaluators:
+            for evaluator in _evaluators(session):
                 _settle_or_key(session, chunk, case, evaluator)
         if session.use_cache or not execute:
             chunk.known = reader.judgments(list(chunk.keys.values()))

@@ -51,6 +51,9 @@ def start_run(
             if not going_on:
                 if not session.use_cache:
                     writer.forget_settled()
+                if writer.reader.run(session.run_id) is not None:
+                    # Somebody launched an earlier run's config once more.
+                    session.run_id = new_run_id()
                 writer.add_run(
                     RunRow(
                         id=session.run_id,

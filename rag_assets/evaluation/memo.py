@@ -194,8 +194,10 @@ class _StageRun:
         else:
             content = canonical_json(call.value)
             digest = digest_text(content)
+            # A single good attempt says nothing that is not said without it.
+            attempts = call.attempts if len(call.attempts) > 1 else ()
             result = CaseResult(
-                "miss", work.identity, digest, None, call.latency_ms, call.attempts, usage
+                "miss", work.identity, digest, None, call.latency_ms, attempts, usage
             )
             self.session.keep_payload(digest, content)
             self.batch.artifacts[digest] = content

@@ -114,8 +114,10 @@ def setting_changes(
         ours, theirs = (system.get(name) for system in systems)
         if ours != theirs:
             yield name, ours, theirs
-    if candidate["seed"] != baseline["seed"]:
-        yield "seed", candidate["seed"], baseline["seed"]
+    for name, default in (("seed", 0), ("replicates", 1), ("replicate_retrieval", False)):
+        ours, theirs = (run.get(name, default) for run in (candidate, baseline))
+        if ours != theirs:
+            yield name, ours, theirs
 
 
 def _settings(system: Mapping[str, Any]) -> dict[str, Any]:

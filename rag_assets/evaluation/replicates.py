@@ -48,14 +48,29 @@ class Criterion:
 
 
 def criteria_of(config: Config, evaluators: Sequence[Evaluator]) -> tuple[Criterion, ...]:
-    """All criteria of a project: of its evaluators, then those made of them."""
-    own = {one.criterion: criterion_of(one, config.replicates) for one in evaluators}
+    """All criteria of a project: of its evaluators, then those made of them.
+
+    What reads nothing but a retrieval that is executed once has one value for all samples.
+    """
+    sampled = {"output", "citations"}
+    if config.replicate_retrieval or config.system.kind != "rag":
+        sampled |= {"retrieval", "context"}
+    own = {
+        one.criterion: criterion_of(one, 1 if sampled.isdisjoint(one.reads) else config.replicates)
+        for one in evaluators
+    }
     made = [
         Criterion(
             metric.id,
             "verdict",
             (0.0, 1.0),
-            digest(["every_replicate/v1", own[metric.every_replicate].identity]),
+            digest(
+                [
+                    "every_replicate/v1",
+                    own[metric.every_replicate].identity,
+                    own[metric.every_replicate].samples,
+                ]
+            ),
             "every_replicate",
             f"every_replicate of {metric.every_replicate}",
             every=metric.every_replicate,
@@ -136,6 +151,22 @@ def samples_of(detail: Any) -> Sequence[Mapping[str, Any]] | None:
     """The samples in the detail of a combined outcome; None in any other."""
     found = detail.get(_SAMPLES) if isinstance(detail, Mapping) else None
     return found if isinstance(found, list) else None
+
+
+def sample_reasons(outcome: Outcome) -> set[str | None]:
+    """Why samples of a case are missing or excluded, or have failed."""
+    samples = samples_of(outcome.detail)
+    return {outcome.reason} if samples is None else {one["reason"] for one in samples}
+
+
+def evaluator_errors(outcome: Outcome) -> set[str]:
+    """The errors that an evaluator raised at the samples of a case."""
+    single = [{"reason": outcome.reason, "detail": outcome.detail}]
+    return {
+        str(one["detail"]["error"])
+        for one in samples_of(outcome.detail) or single
+        if one["reason"] == "evaluator_error"
+    }
 
 
 def is_flaky(outcome: Outcome) -> bool:

@@ -175,7 +175,8 @@ class Session:
     measured: bool = False
     last_beat: float = field(default_factory=time.monotonic)
     _payloads: dict[str, str] = field(default_factory=dict)
-    _payload_bytes: int = 0
+    # In a list, because all samples share the room.
+    _payload_bytes: list[int] = field(default_factory=lambda: [0])
     _settled_stages: set[Stage] = field(default_factory=set)
 
     @cached_property
@@ -252,9 +253,9 @@ class Session:
 
     def keep_payload(self, digest: str, payload: str) -> None:
         """Keep a payload at hand for the next stage, as long as there is room."""
-        if digest not in self._payloads and self._payload_bytes < _PAYLOAD_BYTES:
+        if digest not in self._payloads and self._payload_bytes[0] < _PAYLOAD_BYTES:
             self._payloads[digest] = payload
-            self._payload_bytes += len(payload)
+            self._payload_bytes[0] += len(payload)
 
     def payloads(self, reader: Reader, digests: Iterable[str]) -> Mapping[str, str]:
         """Payloads by digest: those at hand, and the others from the store."""
@@ -327,11 +328,15 @@ class Session:
         return next((one for one in failures if one is not None), None)
 
     def failures(self) -> list[tuple[Stage, str, Failure]]:
-        """(stage, case id, failure) where a stage itself failed, in the order of the run."""
-        return [
-            (stage, case_id, result.failure)
-            for stage in self.results
-            for results in self.sampled(stage)
-            for case_id, result in results.items()
-            if result.source == "error" and result.failure is not None
-        ]
+        """(stage, case id, failure) where a stage itself failed, in the order of the run.
+
+        Samples of a case that failed alike count once.
+        """
+        found: dict[tuple[Stage, str, str, str], Failure] = {}
+        for stage in self.results:
+            for results in self.sampled(stage):
+                for case_id, result in results.items():
+                    failure = result.failure
+                    if result.source == "error" and failure is not None:
+                        found.setdefault((stage, case_id, failure.type, failure.message), failure)
+        return [(stage, case_id, failure) for (stage, case_id, *_), failure in found.items()]

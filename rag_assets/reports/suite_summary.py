@@ -122,7 +122,8 @@ def _kind(kind: str, value_range: tuple[float, float]) -> str:
 
 
 def _rules(project: Project, policy: Policy, width: int | None) -> list[Line]:
-    kinds = {evaluator.criterion: evaluator.kind for evaluator in project.evaluators}
+    kinds: dict[str, str] = {one.criterion: one.kind for one in project.criteria}
+    kinds |= {one.id: one.source for one in project.config.operational_metrics}
     table = [
         (
             Cell(rule.id, "bold"),

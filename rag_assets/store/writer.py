@@ -89,9 +89,9 @@ class Writer:
         """Append rows of one run."""
         self._append(rows)
 
-    def put_settled(self, cases: Sequence[SettledCase]) -> None:
-        """Note which records stand for later runs; a key that is known keeps its records."""
-        self._insert_new("settled_cases", "key", *_columns(cases))
+    def put_settled(self, cases: Sequence[SettledCase], *, replace: bool = False) -> None:
+        """Note which records stand for later runs; a known key keeps its own unless replaced."""
+        self._insert_new("settled_cases", "key", *_columns(cases), replace=replace)
 
     def forget_settled(self) -> None:
         """No record stands for a later run any more: results are about to be replaced."""
@@ -119,7 +119,7 @@ class Writer:
         """Record the judgments of settled cases as hits of a run; arguments as above."""
         self._connection.execute(
             "INSERT INTO run_judgments SELECT $1, case_id, criterion, key, "
-            "CASE WHEN key IS NULL THEN source ELSE 'hit' END, status, value, reason, detail "
+            "CASE WHEN source = 'none' THEN source ELSE 'hit' END, status, value, reason, detail "
             f"FROM run_judgments j JOIN {_SETTLED} USING (run_id, case_id) "
             "ORDER BY place, j.rowid",
             [run_id, list(settled), list(settled.values())],
