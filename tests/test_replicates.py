@@ -376,3 +376,10 @@ def test_an_excluded_case_stays_excluded() -> None:
     combined = combine([excluded, excluded])
     assert (combined.status, combined.reason) == ("excluded", "no_relevance_labels")
     assert every_sample(combined) == excluded
+
+
+def test_an_excluded_verdict_is_no_failure(sample: SampleProject) -> None:
+    sample.cases({"id": "one", "input": {"question": "a b"}, "expected": {"answer": "of a"}})
+    sample.run()
+    failures = program_in(sample.root)("inspect", "latest", "--failures").stdout
+    assert failures.startswith("0 of 1 case failed")

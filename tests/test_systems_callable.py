@@ -515,7 +515,7 @@ def test_the_decorator_leaves_the_function_as_it_is(place: Place) -> None:
             "@system(config={'a': {1}})\ndef run(q):\n    return 1\n",
             "config.a in the decorator must be JSON, but is a set, which JSON cannot hold.",
         ),
-        ("run = 3\n", "must be a function that takes the input; app:run is none."),
+        ("run = 3\n", "must be a function that takes the input; app:run is not one."),
         (
             "class run:\n    pass\n",
             (

@@ -157,9 +157,11 @@ class _Cases:
         value = judgment.value
         if judgment.status == "missing":
             case.missing.append(judgment)
+        elif value is None:
+            return  # Excluded: the criterion does not apply.
         elif judgment.kind == "verdict" and value is not True:
             case.failed.append(judgment)
-        elif value is not None:
+        elif judgment.kind == "score":
             case.below += [
                 Floor(judgment.criterion, value, floor, rule)
                 for rule, floor in self._floors[judgment.criterion]

@@ -133,7 +133,7 @@ def _hides_its_code(function: Any) -> bool:
 
 def _check_function(reference: str, function: Any, report: Report) -> None:
     if not callable(function) or inspect.isclass(function):
-        what = "is a class; name a function, or an instance" if callable(function) else "is none"
+        what = "is a class; name a function, or an instance" if callable(function) else "is not one"
         report("callable", f"must be a function that takes the input; {reference} {what}.")
     elif not _takes_input(function):
         found = inspect.signature(function)
