@@ -58,8 +58,12 @@ def take_once():
         (HERE / "taken").touch()
         command = [sys.executable, "-c", {HOLD!r}]
         pipes = {{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}}
-        HOLDERS.append(subprocess.Popen(command, cwd=HERE, **pipes))
-        HOLDERS[0].stdout.readline()
+        quiet = {{"stderr": subprocess.DEVNULL}}
+        # The run may be writing just now; then the holder tries again.
+        while not HOLDERS:
+            holder = subprocess.Popen(command, cwd=HERE, **pipes, **quiet)
+            if holder.stdout.readline():
+                HOLDERS.append(holder)
 """
 
 
