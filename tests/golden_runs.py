@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from projects import Run
+from projects import Example, Run
 
 GOLDEN = json.loads(
     (Path(__file__).parent / "golden" / "end_to_end.json").read_text(encoding="utf-8")
@@ -64,3 +64,19 @@ def verdicts(run: Run) -> dict[str, dict[str, Any]]:
 
 def _near(wanted: Any) -> Any:
     return wanted if wanted is None else pytest.approx(wanted, abs=1e-9)
+
+
+def assert_recorded(example: Example, run: Run, golden_run: Mapping[str, Any]) -> None:
+    """What a run recorded of the retrieval and the context of each case."""
+    digests = {
+        (stage.case_id, stage.stage): str(stage.digest) for stage in run.stages if stage.digest
+    }
+    with example.store.reading() as reader:
+        payloads = reader.payloads(list(digests.values()))
+    for golden in golden_run["cases"]:
+        case = golden["case"]
+        retrieval = json.loads(payloads[digests[case, "retrieval"]])
+        context = json.loads(payloads[digests[case, "assembled_context"]])
+        assert len(retrieval["candidates"]) == golden["candidates"]
+        assert len(context["items"]) == golden["in_context"]
+        assert [[one["position"], one["reason"]] for one in context["dropped"]] == golden["dropped"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from click.testing import Result
 
 from blackboxes import serving_example
 from command_line import call, document
-from golden_runs import GOLDEN, assert_decided, assert_measured, verdicts
+from golden_runs import GOLDEN, assert_decided, assert_measured, assert_recorded, verdicts
 from projects import Example, Run
 
 BASELINE = GOLDEN["blackbox_baseline"]
@@ -72,16 +71,7 @@ def test_a_repeated_run_hits(first: Run, again: Run) -> None:
 
 
 def test_what_was_recorded_of_each_case(example: Example, first: Run) -> None:
-    digests = {(one.case_id, one.stage): str(one.digest) for one in first.stages}
-    with example.store.reading() as reader:
-        payloads = reader.payloads(list(digests.values()))
-    for golden in BASELINE["cases"]:
-        case = golden["case"]
-        retrieval = json.loads(payloads[digests[case, "retrieval"]])
-        context = json.loads(payloads[digests[case, "assembled_context"]])
-        assert len(retrieval["candidates"]) == golden["candidates"]
-        assert len(context["items"]) == golden["in_context"]
-        assert [[one["position"], one["reason"]] for one in context["dropped"]] == golden["dropped"]
+    assert_recorded(example, first, BASELINE)
 
 
 def test_http_gives_the_same_results(first: Run, over_http: tuple[Run, Result]) -> None:

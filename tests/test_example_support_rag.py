@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from golden_runs import GOLDEN, assert_decided, assert_measured
+from golden_runs import GOLDEN, assert_decided, assert_measured, assert_recorded
 from projects import Example, Run
 
 BASELINE = GOLDEN["staged_baseline"]
@@ -43,18 +43,7 @@ def test_each_case(first: Run) -> None:
 
 
 def test_what_was_recorded_of_each_case(example: Example, first: Run) -> None:
-    digests = {
-        (stage.case_id, stage.stage): str(stage.digest) for stage in first.stages if stage.digest
-    }
-    with example.store.reading() as reader:
-        payloads = reader.payloads(list(digests.values()))
-    for golden in BASELINE["cases"]:
-        case = golden["case"]
-        retrieval = json.loads(payloads[digests[case, "retrieval"]])
-        context = json.loads(payloads[digests[case, "assembled_context"]])
-        assert len(retrieval["candidates"]) == golden["candidates"]
-        assert len(context["items"]) == golden["in_context"]
-        assert [[one["position"], one["reason"]] for one in context["dropped"]] == golden["dropped"]
+    assert_recorded(example, first, BASELINE)
 
 
 def test_first_run_counts(first: Run) -> None:

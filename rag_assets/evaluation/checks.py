@@ -38,7 +38,7 @@ def check_staged_slices(config: Config, problems: list[Problem]) -> None:
                 f"{name} compares positions with top_k, which only a staged system (system.rag) "
                 "declares. Remove this slice."
             )
-            problems.append(Problem(config.path.name, config.lines.get(key, 0), key, message))
+            problems.append(_problem(config, key, message))
 
 
 def check_staged_metrics(config: Config, problems: list[Problem]) -> None:
@@ -52,7 +52,7 @@ def check_staged_metrics(config: Config, problems: list[Problem]) -> None:
                 f"{metric.source} is the time of one stage, and only a staged system (system.rag) "
                 "is called stage by stage. Take latency_ms, the time of the whole call."
             )
-            problems.append(Problem(config.path.name, config.lines.get(key, 0), key, message))
+            problems.append(_problem(config, key, message))
 
 
 def check_replicates(config: Config, problems: list[Problem]) -> None:
@@ -62,8 +62,7 @@ def check_replicates(config: Config, problems: list[Problem]) -> None:
             f"replicates is {config.replicates}, and system.recorded holds one answer for each "
             "case, which cannot be sampled again. Remove replicates."
         )
-        line = config.lines.get("replicates", 0)
-        problems.append(Problem(config.path.name, line, "replicates", message))
+        problems.append(_problem(config, "replicates", message))
 
 
 def check_metric_ids(
@@ -86,8 +85,7 @@ def check_metric_ids(
             )
         for name, message in messages.items():
             key = f"metrics.{index}.{name}"
-            line = config.lines.get(key, 0)
-            problems.append(Problem(config.path.name, line, key, message))
+            problems.append(_problem(config, key, message))
 
 
 def check_slices(config: Config, dataset: Dataset, problems: list[Problem]) -> None:
@@ -104,11 +102,15 @@ def check_slices(config: Config, dataset: Dataset, problems: list[Problem]) -> N
                     f"{name} cannot be a slice: it is {kind} in case {case.id} (line {case.line}). "
                     "Slice on a string, number or boolean."
                 )
-                line = config.lines.get(dotted, 0)
-                problems.append(Problem(config.path.name, line, dotted, message))
+                problems.append(_problem(config, dotted, message))
                 break
 
 
 def relative(path: Path, root: Path) -> str:
     """A path as messages show it."""
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+
+def _problem(config: Config, key: str, message: str) -> Problem:
+    """A problem with the line of its key in the config file."""
+    return Problem(config.path.name, config.lines.get(key, 0), key, message)

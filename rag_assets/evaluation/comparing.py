@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from rag_assets.contracts.canonical import canonical_json
 from rag_assets.contracts.errors import InputError, Problem
-from rag_assets.contracts.policy import MetricKind, Policy, check_policy, read_policy
+from rag_assets.contracts.policy import Policy, check_policy, read_policy
 from rag_assets.evaluation.comparison import compare, comparison_id
 from rag_assets.evaluation.comparison_view import ComparisonView, comparison_view
 from rag_assets.evaluation.deciding import rules_for
@@ -22,7 +21,7 @@ from rag_assets.evaluation.places import (
     writing_records,
 )
 from rag_assets.evaluation.references import find_run
-from rag_assets.evaluation.stored_cases import samples_in
+from rag_assets.evaluation.stored_cases import recorded_kinds
 from rag_assets.evaluation.views import RunView, run_view
 from rag_assets.store import ComparisonRow, RunRow
 
@@ -92,21 +91,7 @@ def _read(path: Path) -> Policy:
 
 def _check(policy: Policy, *runs: RunView) -> None:
     """Check the rules for comparisons against the metrics that the runs recorded."""
-    kinds = {
-        one["criterion"]: MetricKind(
-            one["kind"],
-            (one["range"][0], one["range"][1]),
-            any(run.record.get("grouped") for run in runs),
-            max(samples_in(run.record, one["criterion"]) for run in runs),
-        )
-        for run in reversed(runs)
-        for one in run.record["evaluators"]
-    }
-    kinds |= {
-        one["id"]: MetricKind("quantile", (0.0, math.inf))
-        for run in runs
-        for one in run.record.get("metrics", ())
-    }
+    kinds = recorded_kinds(*(run.record for run in runs))
     problems: list[Problem] = []
     # A required case that neither run has is found by the rules: it is not observed.
     check_policy(policy, kinds, policy.required_cases, problems, name=policy.path.name)

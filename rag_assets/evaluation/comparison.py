@@ -20,14 +20,13 @@ from rag_assets.evaluation.pairing import (
     setting_changes,
 )
 from rag_assets.evaluation.planning_differences import plan_for_difference
-from rag_assets.evaluation.stored_cases import keys_of, recorded_outcome, samples_in
+from rag_assets.evaluation.stored_cases import NOT_EXECUTED, keys_of, recorded_outcome, samples_in
 from rag_assets.evaluation.views import RunView
 from rag_assets.evaluators import Outcome
 from rag_assets.store import RunJudgment
 from rag_assets.store.reader import Reader
 
 DEFAULT_LEVEL = 0.95
-NOT_EXECUTED = Outcome.missing("not_executed")
 
 Outcomes = Mapping[str, Mapping[str, Outcome]]
 """Criterion → case id → outcome, of one run."""

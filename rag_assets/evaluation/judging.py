@@ -128,7 +128,7 @@ def judge_cases(session: Session, *, execute: bool) -> None:
     session.results["judgments"] = {}
     session.observer.stage_started("judgments", len(session.cases))
     batch = _Batch(session, settled_base(session.project))
-    cases = (case for case in session.cases if case.id not in session.settled.runs)
+    cases = session.unsettled()
     try:
         _take_settled(session)
         while chunk_cases := list(islice(cases, CHUNK)):
@@ -180,20 +180,12 @@ def _of_all_samples(
 
 
 def _take_settled(session: Session) -> None:
-    """Conclude the cases about which nothing has changed, all at once."""
-    settled = session.settled
-    if not settled.runs:
-        return
-    digests = settled.stages["judgments"]
-    session.results["judgments"] = {one: CaseResult("hit", *digests[one]) for one in settled.runs}
-    for criterion, outcomes in settled.outcomes.items():
+    """Conclude the cases about which nothing has changed, with the outcomes that they had."""
+    for criterion, outcomes in session.settled.outcomes.items():
         listed = session.outcomes[criterion]
         for case_id, outcome in outcomes.items():
             listed[session.places[case_id]] = outcome
-    session.count("judgment", "hit", settled.judged)
-    session.record_settled("judgments")
-    session.projector.committed("judgments", list(settled.runs))
-    session.observer.advanced("judgments", len(settled.runs))
+    session.conclude_settled("judgments", {"judgment": session.settled.judged})
 
 
 def _judge(
@@ -208,7 +200,9 @@ def _judge(
         return _Judged(session.judged[key], "shared", key)
     if key in chunk.known:
         session.count("judgment", "hit")
-        return _Judged(_recalled(chunk.known[key]), "hit", key)
+        known = chunk.known[key]
+        outcome = Outcome.recall(known.status, known.value, known.reason, known.detail)
+        return _Judged(outcome, "hit", key)
     if not execute:
         return _Judged(Outcome.missing(NOT_EXECUTED.reason), "none", key)
     session.count("judgment", "miss")
@@ -344,12 +338,6 @@ def _evidence(session: Session, chunk: _Chunk, case: Case) -> Evidence:
             citations=cited,
         )
     return chunk.evidence[case.id]
-
-
-def _recalled(judgment: Judgment) -> Outcome:
-    status = "excluded" if judgment.status == "excluded" else "observed"
-    detail = None if judgment.detail is None else json.loads(judgment.detail)
-    return Outcome(status, judgment.value, judgment.reason, detail)  # type: ignore[arg-type]
 
 
 def _memo(key: str, outcome: Outcome) -> Judgment:

@@ -78,7 +78,8 @@ def run_stage(session: Session, recipe: Recipe, *, execute: bool) -> None:
     session.observer.stage_started(recipe.stage, len(session.cases))
     window = session.window()
     try:
-        stage.take_settled()
+        settled = len(session.settled.runs)
+        session.conclude_settled(recipe.stage, dict.fromkeys(recipe.counted, settled))
         for result in window.run(stage.calls(), asynchronous=recipe.asynchronous):
             if result is not None:
                 stage.finish(result)
@@ -145,24 +146,9 @@ class _StageRun:
         self._leaders: dict[str, str] = {}
         self._followers: dict[str, list[Case]] = {}
 
-    def take_settled(self) -> None:
-        """Conclude the cases about which nothing has changed, all at once."""
-        session, stage = self.session, self.recipe.stage
-        settled = session.settled
-        if not settled.runs:
-            return
-        for case_id in settled.runs:
-            self.results[case_id] = CaseResult("hit", *settled.stages[stage][case_id])
-        session.record_settled(stage)
-        for what in self.recipe.counted:
-            session.count(what, "hit", len(settled.runs))
-        session.projector.committed(stage, list(settled.runs))
-        session.observer.advanced(stage, len(settled.runs))
-
     def calls(self) -> Iterator[Call]:
         """The calls to make, a chunk of cases at a time; hits are concluded on the way."""
-        settled = self.session.settled.runs
-        cases = (case for case in self.session.cases if case.id not in settled)
+        cases = self.session.unsettled()
         while chunk := list(islice(cases, CHUNK)):
             ready = [case for case in chunk if not self._blocked(case)]
             with self.session.store.reading() as reader:

@@ -10,6 +10,7 @@ from typing import Any
 from rag_assets.contracts.metric_config import OperationalMetric
 from rag_assets.evaluation.metrics import MetricValue, count_reasons
 from rag_assets.evaluation.replicates import combine
+from rag_assets.evaluation.stored_cases import NOT_EXECUTED
 from rag_assets.evaluators import Outcome
 from rag_assets.statistics import order_statistic_quantile
 from rag_assets.store.reader import Reader
@@ -23,7 +24,6 @@ _STAGES: Mapping[str, tuple[str, ...]] = {
 }
 _USAGE_STAGES = ("retrieval", "generation")
 _WHOLE = "execution"
-NOT_EXECUTED = Outcome.missing("not_executed")
 RANGE = (0.0, math.inf)
 
 

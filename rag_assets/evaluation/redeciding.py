@@ -8,25 +8,27 @@ from pathlib import Path
 from typing import Any
 
 from rag_assets.contracts.errors import InputError, Problem
-from rag_assets.contracts.policy import MetricKind, Policy, check_policy, read_policy
+from rag_assets.contracts.policy import Policy, check_policy, read_policy
 from rag_assets.evaluation.deciding import decide_on_run, rules_for, run_decision_record
 from rag_assets.evaluation.gate import GateDecision, gate_of, required_ids
 from rag_assets.evaluation.grouping import GroupKey
 from rag_assets.evaluation.metrics import MetricValue, measure
 from rag_assets.evaluation.operational import (
-    RANGE,
     measure_quantile,
     operational_metrics,
     operational_outcomes,
 )
 from rag_assets.evaluation.places import PROBLEMS_SHOWN
-from rag_assets.evaluation.stored_cases import keys_of, recorded_outcome
+from rag_assets.evaluation.stored_cases import (
+    NOT_EXECUTED,
+    keys_of,
+    recorded_kinds,
+    recorded_outcome,
+)
 from rag_assets.evaluation.views import DecisionView, RunView, decision_view
 from rag_assets.evaluation.words import Completeness
 from rag_assets.evaluators import Outcome
 from rag_assets.store.reader import Reader
-
-_NOT_EXECUTED = Outcome.missing("not_executed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +95,7 @@ def _policy(path: Path, view: RunView, case_ids: Sequence[str]) -> Policy:
     problems: list[Problem] = []
     policy = read_policy(path, problems, name=path.name)
     if policy is not None:
-        kinds = {
-            one["criterion"]: MetricKind(
-                one["kind"],
-                (one["range"][0], one["range"][1]),
-                bool(view.record.get("grouped")),
-                one.get("samples", 1),
-            )
-            for one in view.record["evaluators"]
-        }
-        kinds |= {one.id: MetricKind("quantile", RANGE) for one in operational_metrics(view.record)}
+        kinds = recorded_kinds(view.record)
         is_selection = view.record["selection"] is not None
         known = [*case_ids, *policy.required_cases] if is_selection else case_ids
         check_policy(policy, kinds, known, problems, name=path.name)
@@ -120,7 +113,7 @@ def _outcomes(reader: Reader, view: RunView, case_ids: Sequence[str]) -> dict[st
         found[one.criterion][one.case_id] = recorded_outcome(one)
     operational = operational_metrics(view.record)
     return {
-        criterion: [by_case.get(case_id, _NOT_EXECUTED) for case_id in case_ids]
+        criterion: [by_case.get(case_id, NOT_EXECUTED) for case_id in case_ids]
         for criterion, by_case in found.items()
     } | operational_outcomes(reader, view.row.id, case_ids, operational)
 

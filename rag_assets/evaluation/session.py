@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, Protocol
@@ -245,6 +245,27 @@ class Session:
             if "judgments" in new:
                 writer.repeat_judgments(self.run_id, self.settled.runs)
             self.take_pending(writer)
+
+    def unsettled(self) -> Iterator[Case]:
+        """The cases that have to be gone through one by one."""
+        return (case for case in self.cases if case.id not in self.settled.runs)
+
+    def conclude_settled(self, stage: Stage, hits: Mapping[Counted, int]) -> None:
+        """Conclude a stage of the cases about which nothing has changed, all at once.
+
+        Args:
+            stage: the stage, whose results are filled in.
+            hits: how many hits appear in which count.
+        """
+        if not self.settled.runs:
+            return
+        known = self.settled.stages[stage]
+        self.results[stage] |= {one: CaseResult("hit", *known[one]) for one in self.settled.runs}
+        self.record_settled(stage)
+        for what, number in hits.items():
+            self.count(what, "hit", number)
+        self.projector.committed(stage, list(self.settled.runs))
+        self.observer.advanced(stage, len(self.settled.runs))
 
     def count(self, what: Counted, how: str, number: int = 1) -> None:
         """Count hits, misses or shared results."""

@@ -7,7 +7,6 @@ neither its identities nor its artifacts are looked at one by one.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -103,9 +102,7 @@ def _recall_outcomes(settled: Settled, reader: Reader, runs: Mapping[str, str]) 
     for case_id, criterion, is_judged, *parts in reader.settled_outcomes(runs):
         outcome = alike.get(tuple(parts))
         if outcome is None:
-            status, value, reason, detail = parts
-            decoded = None if detail is None else json.loads(detail)
-            outcome = alike[tuple(parts)] = Outcome(status, value, reason, decoded)
+            outcome = alike[tuple(parts)] = Outcome.recall(*parts)
         settled.outcomes.setdefault(criterion, {})[case_id] = outcome
         settled.judged += is_judged
 

@@ -26,17 +26,14 @@ def take_cases(session: Session) -> None:
     batch = Batch(session, "cases", "case/v1")
     session.observer.stage_started("cases", len(session.cases))
     results = session.results["cases"] = {}
-    session.record_settled("cases")
-    for case in session.cases:
+    session.conclude_settled("cases", {})
+    for case in session.unsettled():
         results[case.id] = CaseResult("hit", case.digest, case.digest)
-        if case.id in session.settled.runs:
-            continue
         batch.artifacts[case.digest] = canonical_json(case_record(case))
         batch.rows.append(case_stage_row(session, case, "cases", results[case.id]))
         batch.flush_if_due()
     batch.flush()
-    session.projector.committed("cases", list(session.settled.runs))
-    session.observer.advanced("cases", len(session.cases))
+    session.observer.advanced("cases", len(session.cases) - len(session.settled.runs))
     session.observer.stage_finished("cases")
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rag_assets.contracts.policy import MetricKind
 from rag_assets.evaluation.grouping import GroupKey, group_keys
 from rag_assets.evaluation.views import RunView
 from rag_assets.evaluators import Outcome
 from rag_assets.store import RunJudgment
 from rag_assets.store.reader import Reader
+
+NOT_EXECUTED = Outcome.missing("not_executed")
+"""The outcome of a case that a run never came to."""
 
 
 def keys_of(reader: Reader, view: RunView, case_ids: Sequence[str]) -> tuple[GroupKey, ...] | None:
@@ -26,8 +31,31 @@ def keys_of(reader: Reader, view: RunView, case_ids: Sequence[str]) -> tuple[Gro
 
 def recorded_outcome(row: RunJudgment) -> Outcome:
     """The outcome that a row records."""
-    detail = None if row.detail is None else json.loads(row.detail)
-    return Outcome(row.status, row.value, row.reason, detail)  # type: ignore[arg-type]
+    return Outcome.recall(row.status, row.value, row.reason, row.detail)
+
+
+def recorded_kinds(*records: Mapping[str, Any]) -> dict[str, MetricKind]:
+    """Metric → kind and range, for the checks of a policy.
+
+    Args:
+        records: what runs froze at their start; a metric of several is as in the first.
+    """
+    grouped = any(record.get("grouped") for record in records)
+    kinds = {
+        one["criterion"]: MetricKind(
+            one["kind"],
+            (one["range"][0], one["range"][1]),
+            grouped,
+            max(samples_in(run, one["criterion"]) for run in records),
+        )
+        for record in reversed(records)
+        for one in record["evaluators"]
+    }
+    return kinds | {
+        one["id"]: MetricKind("quantile", (0.0, math.inf))
+        for record in records
+        for one in record.get("metrics", ())
+    }
 
 
 def samples_in(record: Mapping[str, Any], criterion: str) -> int:

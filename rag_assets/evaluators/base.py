@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -76,6 +77,14 @@ class Outcome:
     value: float | None = None
     reason: str | None = None
     detail: Any = None
+
+    @classmethod
+    def recall(
+        cls, status: str, value: float | None, reason: str | None, detail: str | None
+    ) -> Self:
+        """An outcome as it was recorded, its detail as JSON."""
+        decoded = None if detail is None else json.loads(detail)
+        return cls(status, value, reason, decoded)  # type: ignore[arg-type]
 
     @classmethod
     def verdict(cls, passed: bool, reason: str | None = None, detail: Any = None) -> Self:

@@ -16,12 +16,17 @@ from rag_assets.contracts.fingerprint import code_digest
 from rag_assets.contracts.kinds import kind_problem
 from rag_assets.contracts.loading import load_object
 from rag_assets.contracts.system_config import SystemKind
-from rag_assets.contracts.text import shown
 from rag_assets.systems.blackbox import BlackBox, Execution
 from rag_assets.systems.code_files import code_files
 from rag_assets.systems.current import current_case
 from rag_assets.systems.declaration import CALLABLE_ATTRIBUTE, CallableDeclaration
-from rag_assets.systems.reporting import Report, reporter
+from rag_assets.systems.reporting import (
+    Report,
+    check_declared_config,
+    check_declared_text,
+    reporter,
+)
+from rag_assets.systems.signatures import accepts, takes_seed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +49,7 @@ class CallableSystem(BlackBox):
     @property
     def takes_seed(self) -> bool:
         """Whether the function has a parameter named `seed`."""
-        return _takes_seed(self.function)
+        return takes_seed(self.function)
 
     @property
     def own_settings(self) -> Mapping[str, Any]:
@@ -135,7 +140,7 @@ def _check_function(reference: str, function: Any, report: Report) -> None:
     if not callable(function) or inspect.isclass(function):
         what = "is a class; name a function, or an instance" if callable(function) else "is not one"
         report("callable", f"must be a function that takes the input; {reference} {what}.")
-    elif not _takes_input(function):
+    elif not accepts(function, 1):
         found = inspect.signature(function)
         report(
             "callable",
@@ -143,30 +148,10 @@ def _check_function(reference: str, function: Any, report: Report) -> None:
         )
 
 
-def _takes_input(function: Callable[..., Any]) -> bool:
-    try:
-        signature = inspect.signature(function)
-        signature.bind(None, **({"seed": 0} if "seed" in signature.parameters else {}))
-    except TypeError:
-        return False
-    except ValueError:
-        return True  # It does not say.
-    return True
-
-
-def _takes_seed(function: Callable[..., Any]) -> bool:
-    try:
-        return "seed" in inspect.signature(function).parameters
-    except ValueError:
-        return False
-
-
 def _check_declaration(declared: CallableDeclaration, report: Report) -> None:
     """What the decorator declares, and the config may take over as it is."""
-    version, timeout = declared.version, declared.timeout_s
-    if version is not None and (not isinstance(version, str) or not version):
-        wanted = "must be a non-empty string"
-        report("callable", f"version in the decorator {wanted}, got {shown(version)}.")
+    timeout = declared.timeout_s
+    check_declared_text("callable", "version", declared.version, report)
     is_number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
     if timeout is not None and not (is_number and 0 < timeout < float("inf")):
         report("callable", f"timeout_s in the decorator must be above 0, got {timeout!r}.")
@@ -174,8 +159,4 @@ def _check_declaration(declared: CallableDeclaration, report: Report) -> None:
         problem = kind_problem(kind)
         if problem is not None:
             report("callable", f"An entry of records in the decorator {problem}.")
-    try:
-        canonical_json(declared.config)
-    except NotJsonError as error:
-        place = ".".join(part for part in ("config", error.path) if part)
-        report("callable", f"{place} in the decorator must be JSON, but {error.message}.")
+    check_declared_config("callable", declared.config, report)

@@ -9,16 +9,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rag_assets.contracts.canonical import NotJsonError, canonical_json, digest
+from rag_assets.contracts.canonical import digest
 from rag_assets.contracts.config import Config
 from rag_assets.contracts.errors import InputError, Problem
 from rag_assets.contracts.fingerprint import CodeDigest, code_digest
 from rag_assets.contracts.loading import load_object, user_frames
-from rag_assets.contracts.text import shown
 from rag_assets.systems.code_files import code_files
 from rag_assets.systems.declaration import ATTRIBUTE, Declaration
 from rag_assets.systems.index_version import resolve_index_version
-from rag_assets.systems.reporting import Report, reporter
+from rag_assets.systems.reporting import (
+    Report,
+    check_declared_config,
+    check_declared_text,
+    reporter,
+)
+from rag_assets.systems.signatures import accepts, takes_seed
 
 STAGE_FUNCTIONS = ("retrieve", "generate", "count_tokens")
 
@@ -62,7 +67,7 @@ class StagedSystem:
 
     def takes_seed(self, stage: str) -> bool:
         """Whether the stage has a parameter named `seed`."""
-        return "seed" in inspect.signature(self.function(stage)).parameters
+        return takes_seed(self.function(stage))
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -173,15 +178,8 @@ def _why(loaded: Any, error: BaseException, root: Path) -> str:
 def _check_declaration(declared: Declaration, report: Report) -> None:
     """What only the decorator declares, or what the config may take over as it is."""
     for key in ("version", "index_version", "citations_path"):
-        value = getattr(declared, key)
-        if value is not None and (not isinstance(value, str) or not value):
-            wanted = "must be a non-empty string"
-            report("rag.object", f"{key} in the decorator {wanted}, got {shown(value)}.")
-    try:
-        canonical_json(declared.config)
-    except NotJsonError as error:
-        place = ".".join(part for part in ("config", error.path) if part)
-        report("rag.object", f"{place} in the decorator must be JSON, but {error.message}.")
+        check_declared_text("rag.object", key, getattr(declared, key), report)
+    check_declared_config("rag.object", declared.config, report)
 
 
 def _check_functions(reference: str, instance: Any, budget: int | None, report: Report) -> None:
@@ -189,7 +187,7 @@ def _check_functions(reference: str, instance: Any, budget: int | None, report: 
         function = getattr(instance, stage, None)
         if not callable(function):
             report("rag.object", f"{reference} has no method {stage}({shape}).")
-        elif not _takes_two(function):
+        elif not accepts(function, 2):
             found = inspect.signature(function)
             report(
                 "rag.object",
@@ -208,17 +206,3 @@ def _check_functions(reference: str, instance: Any, budget: int | None, report: 
         report(
             "rag.token_budget", f"needs {reference}.count_tokens to be a plain function, not async."
         )
-
-
-def _takes_two(function: Callable[..., Any]) -> bool:
-    """Whether a stage can be called with two arguments, and with the seed where it takes one."""
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):
-        return True  # It does not say.
-    seed = {"seed": 0} if "seed" in signature.parameters else {}
-    try:
-        signature.bind(None, None, **seed)
-    except TypeError:
-        return False
-    return True
