@@ -14,9 +14,8 @@ demo: $(READY)
 	  echo; echo "Exit code 3 is the example's answer: 13 cases cannot settle two of its rules."
 
 # Tests that need Chromium are skipped where there is none; .ci/chromium installs it.
-# Browsers, daemons and killed processes depend on time: what failed is tried once more, alone.
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile || $(BIN)/python -m pytest --lf --lfnf=none
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(READY)
 	$(BIN)/ruff check .
