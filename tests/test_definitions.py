@@ -237,7 +237,7 @@ def test_every_key_begins_with_the_prefix(
 ) -> None:
     graph = build_definitions(sample.root, key_prefix=prefix).resolve_asset_graph()
     assert {tuple(key.path) for key in graph.get_all_asset_keys()} == {
-        ("quality", "sample", name) for name in (*STAGES, "index")
+        ("quality", "sample", name) for name in (*STAGES, "index", "diagnosis")
     }
     retrieval = graph.get(dg.AssetKey(["quality", "sample", "retrieval"]))
     assert retrieval.group_name == "sample"
@@ -312,7 +312,11 @@ def test_the_definitions_are_valid(sample: SampleProject) -> None:
     definitions = build_definitions(sample.root)
     dg.Definitions.validate_loadable(definitions)
     repository = definitions.get_repository_def()
-    assert {job.name for job in repository.get_all_jobs()} == {"sample_evaluation", "__ASSET_JOB"}
+    assert {job.name for job in repository.get_all_jobs()} == {
+        "sample_evaluation",
+        "sample_diagnosis",
+        "__ASSET_JOB",
+    }
     job = repository.get_job("sample_evaluation")
     assert {
         node.definition.pool for node in job.nodes_in_topological_order[0].definition.nodes

@@ -152,3 +152,23 @@ def test_an_answer_can_be_looked_at(example: Example, first: Run) -> None:
     execution = found["stages"][1]
     assert (execution["attempts"], execution["source"]) == (1, "miss")
     assert (found["retrieval"], found["retrieval_state"], found["citations"]) == ([], "empty", [])
+
+
+def test_what_is_called_as_a_whole_cannot_be_diagnosed(example: Example, first: Run) -> None:
+    arguments = ("diagnose", first.row.id, "--criterion", "answer_correct")
+    found = document(call(example.root, *arguments, "--json"))
+    assert len(found["cases"]) == 4
+    assert {(one["label"], one["reason"], one["strength"]) for one in found["cases"]} == {
+        ("UNRESOLVED", "intervention_unsupported", "none")
+    }
+    called = call(example.root, *arguments)
+    assert called.exit_code == 0
+    assert "Selected: 4 failed cases (observed; no population claim)" in called.stdout
+    assert "UNRESOLVED: 4 of 4, the system is not staged, so nothing was re-executed" in (
+        called.stdout
+    )
+    replay = call(example.root, *arguments, "--intervention", "top-k", "--top-k", "4")
+    assert replay.exit_code == 0
+    assert "UNRESOLVED: 4 of 4" in replay.stdout
+    with example.store.reading() as reader:
+        assert not [row for row in reader.runs() if row.parent is not None]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from command_line import call, document
 from golden_runs import GOLDEN, assert_decided, assert_measured, assert_recorded
 from projects import Example, Run
 
@@ -109,6 +110,77 @@ def test_without_labels_a_case_is_excluded(tmp_path: Path) -> None:
     hit_rate = example.run().metric("hit_rate_at_2")
     assert (hit_rate.estimate, hit_rate.observed, hit_rate.excluded) == (1.0, 12, 1)
     assert json.loads(hit_rate.payload)["excluded_reasons"] == {"no_relevance_labels": 1}
+
+
+@pytest.fixture(scope="module")
+def diagnosed(example: Example, first: Run) -> dict[str, Any]:
+    return diagnosis_of(example, first)
+
+
+def diagnosis_of(example: Example, run: Run, *arguments: str) -> dict[str, Any]:
+    called = call(
+        *(example.root, "diagnose", run.row.id, "--criterion", "answer_correct", "--json"),
+        *arguments,
+    )
+    assert called.exit_code == 0, called.output
+    return document(called)
+
+
+def test_the_four_failures_are_diagnosed(diagnosed: dict[str, Any]) -> None:
+    recovered = "intervention_recovery"
+    dropped = ("CONTEXT_ASSEMBLY_LOSS", "relevant_dropped_from_context", recovered, 2)
+    assert {
+        one["id"]: (one["label"], one["reason"], one["strength"], one["best_position"])
+        for one in diagnosed["cases"]
+    } == {
+        "money_back": ("RETRIEVAL_MISS", "relevant_not_retrieved", recovered, None),
+        "refund_review": dropped,
+        "security_review": dropped,
+        "seat_count": (
+            *("GENERATION_FAILURE", "fails_with_gold_context", "intervention_non_recovery"),
+            1,
+        ),
+    }
+    assert (diagnosed["control_passed"], diagnosed["recovered"]) == (0, 3)
+    assert diagnosed["implicated"] == [
+        {
+            "factor": "context budget",
+            "cases": 2,
+            "of": 3,
+            "among": "recovered",
+            "experiments": ["a larger token budget", "smaller chunks"],
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--intervention", "top-k", "--top-k", "4"),
+        ("--intervention", "reranker", "--reranker", "rerank:shortest_first"),
+    ],
+)
+def test_no_replay_recovers_a_case(
+    example: Example, first: Run, diagnosed: dict[str, Any], arguments: tuple[str, ...]
+) -> None:
+    found = diagnosis_of(example, first, *arguments)
+    assert found["recovered"] == 0
+    assert found["gold"]["diagnosis"] == diagnosed["diagnosis"]
+    assert (found["gold"]["confirmed"], found["gold"]["confirmable"]) == (0, 0)
+
+
+def test_without_gold_passages_a_failure_is_excluded(tmp_path: Path) -> None:
+    example = Example(tmp_path)
+    path = example.root / "data" / "support.jsonl"
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    for row in rows:
+        if row["id"] in ("money_back", "seat_count"):
+            del row["expected"]["gold_context"]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    found = diagnosis_of(example, example.run())
+    assert found["selection"]["selected"] == ["refund_review", "security_review"]
+    assert found["selection"]["without_gold"] == ["money_back", "seat_count"]
+    assert found["recovered"] == 2
 
 
 def values(run: Run) -> dict[tuple[str, str], Any]:

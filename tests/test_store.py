@@ -109,6 +109,7 @@ def test_the_first_write_makes_folder_tables_and_version(store: Store, path: Pat
         "artifacts",
         "comparisons",
         "decisions",
+        "diagnoses",
         "heads",
         "judgments",
         "metrics",

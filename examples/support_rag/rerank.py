@@ -1,8 +1,4 @@
-"""A reranker to try on recorded candidates, without calling the retriever again.
-
-    rag-assets diagnose latest --intervention reranker \\
-        --reranker rerank:shortest_first --criterion answer_correct
-"""
+"""A reranker to try in a diagnosis: rag-assets diagnose … --reranker rerank:shortest_first."""
 
 from __future__ import annotations
 
@@ -15,5 +11,5 @@ from rag_assets import Passage
 def shortest_first(
     question_input: Mapping[str, Any], candidates: Sequence[Passage]
 ) -> list[Passage]:
-    """Put short passages first, so that more of them fit into the token budget."""
+    """Put short passages first: more of them fit into a token budget."""
     return sorted(candidates, key=lambda passage: len((passage.text or "").split()))

@@ -8,6 +8,7 @@ from pathlib import Path
 import dagster as dg
 
 from rag_assets.assets.automation import index_version_sensor, nightly_schedule
+from rag_assets.assets.diagnosis import diagnosis_asset, diagnosis_job
 from rag_assets.assets.execution import SuiteRun
 from rag_assets.assets.graph import suite_assets
 from rag_assets.assets.keys import Suite, suite_name
@@ -50,9 +51,14 @@ def project_definitions(projects: list[Project], prefix: tuple[str, ...] = ()) -
         suites[suite] = project
     return dg.Definitions(
         assets=[
-            asset for suite, project in suites.items() for asset in suite_assets(project, suite)
+            asset
+            for suite, project in suites.items()
+            for asset in (*suite_assets(project, suite), diagnosis_asset(project, suite))
         ],
-        jobs=[_evaluation_job(suite) for suite in suites],
+        jobs=[
+            *(_evaluation_job(suite) for suite in suites),
+            *(diagnosis_job(project, suite) for suite, project in suites.items()),
+        ],
         schedules=[
             nightly_schedule(suite, project.config.dagster.cron)
             for suite, project in suites.items()

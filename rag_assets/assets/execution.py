@@ -47,6 +47,11 @@ def observed_by(observer: Observer) -> Iterator[None]:
         _observer.reset(token)
 
 
+def current_observer() -> Observer:
+    """Who is told about the runs of this process."""
+    return _observer.get()
+
+
 class SuiteRun(dg.ConfigurableResource):  # type: ignore[type-arg]
     """Run config of a suite: `resources.<suite>_run.config`.
 

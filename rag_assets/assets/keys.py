@@ -13,6 +13,7 @@ from rag_assets.contracts.rules import Rule
 from rag_assets.evaluation.words import Stage
 
 INDEX = "index"
+DIAGNOSIS = "diagnosis"
 # A suite's name is a tag's value too, and those have at most 63 characters.
 _LONGEST_NAME = 60
 _DIGEST = 8
@@ -42,6 +43,16 @@ class Suite:
     def step_key(self, stages: Sequence[Stage]) -> str:
         """The key in Dagster of the step that goes through stages."""
         return f"{self.name}__evaluate.{step_name(stages)}"
+
+    @property
+    def diagnosis_job(self) -> str:
+        """The job that diagnoses a run of the suite."""
+        return f"{self.name}_diagnosis"
+
+    @property
+    def diagnosis_op(self) -> str:
+        """Its only op, whose config says what to diagnose."""
+        return f"{self.name}__diagnose"
 
     @property
     def resource(self) -> str:

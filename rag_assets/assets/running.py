@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 
 import dagster as dg
 from dagster._core.errors import DagsterExecutionInterruptedError
@@ -14,7 +16,8 @@ from rag_assets.assets.definitions import project_definitions
 from rag_assets.assets.execution import RUN_ID_TAG, observed_by
 from rag_assets.assets.instance import instance_home, open_instance, release_sqlite
 from rag_assets.assets.keys import Suite, suite_name
-from rag_assets.contracts.errors import StoreError
+from rag_assets.contracts.errors import ContractError, InputError, StoreError
+from rag_assets.evaluation.diagnosis.record import DiagnosisView, diagnosis_view
 from rag_assets.evaluation.lifecycle import new_run_id
 from rag_assets.evaluation.owner import this_process
 from rag_assets.evaluation.project import Project
@@ -45,23 +48,68 @@ def run_suite(
     settings: dict[str, object] = {"run_id": run_id, "use_cache": use_cache}
     if cases is not None:
         settings["cases"] = list(cases)
-    job = project_definitions([project]).resolve_job_def(suite.job)
+    config = {"resources": {suite.resource: {"config": settings}}}
+    with suppress(dg.Failure, KeyboardInterrupt, DagsterExecutionInterruptedError):
+        # Cases without a result, a broken contract or a signal: the run's row says which.
+        _execute(project, suite.job, config, {RUN_ID_TAG: run_id}, observer)
+    return run_id
+
+
+def run_diagnosis(
+    project: Project, settings: Mapping[str, Any], *, observer: Observer
+) -> list[DiagnosisView]:
+    """Diagnose a run through the suite's diagnosis job, in this process.
+
+    Args:
+        project: the loaded project.
+        settings: config of the job, as `DiagnosisConfig` has it.
+        observer: who is told how it goes on.
+
+    Returns:
+        The diagnoses that were made, in their order.
+
+    Raises:
+        InputError: there is nothing that could be diagnosed so.
+        ContractError: a reranker or `count_tokens` broke its contract.
+        KeyboardInterrupt: it was interrupted.
+        StoreError: the store or the Dagster instance cannot be used.
+    """
+    suite = Suite(suite_name(project.config.project))
+    config = {"ops": {suite.diagnosis_op: {"config": dict(settings)}}}
+    try:
+        dagster_run_id = _execute(project, suite.diagnosis_job, config, {}, observer)
+    except dg.Failure as failure:
+        if isinstance(failure.__cause__, InputError | ContractError):
+            raise failure.__cause__ from None
+        raise
+    except DagsterExecutionInterruptedError:
+        raise KeyboardInterrupt from None
+    with project.store.reading() as reader:
+        return [diagnosis_view(row) for row in reader.diagnoses_made_in(dagster_run_id)]
+
+
+def _execute(
+    project: Project,
+    name: str,
+    config: Mapping[str, Any],
+    tags: Mapping[str, str],
+    observer: Observer,
+) -> str:
+    """Execute a job of a project in this process, and return the id of the Dagster run."""
+    job = project_definitions([project]).resolve_job_def(name)
     try:
         with open_instance(project.config) as instance, observed_by(observer):
             end_abandoned_runs(instance)
-            job.execute_in_process(
+            result = job.execute_in_process(
                 instance=instance,
+                # The command line says itself what goes wrong.
                 run_config={
-                    "resources": {suite.resource: {"config": settings}},
-                    # The command line says itself what goes wrong.
+                    **config,
                     "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
                 },
-                tags={RUN_ID_TAG: run_id, PROCESS_TAG: this_process()},
+                tags={**tags, PROCESS_TAG: this_process()},
             )
-    except dg.Failure:
-        pass  # Cases without a result, or a broken contract: the run's row says which.
-    except (KeyboardInterrupt, DagsterExecutionInterruptedError):
-        pass
+            return result.run_id
     except (DatabaseError, sqlite3.DatabaseError) as error:
         home = instance_home(project.config)
         raise StoreError(
@@ -70,4 +118,3 @@ def run_suite(
         ) from error
     finally:
         release_sqlite()
-    return run_id

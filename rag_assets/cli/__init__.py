@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rag_assets.cli.check import check
 from rag_assets.cli.compare import compare
+from rag_assets.cli.diagnose import diagnose
 from rag_assets.cli.export import export
 from rag_assets.cli.gate import gate
 from rag_assets.cli.group import Program
@@ -17,5 +18,5 @@ from rag_assets.cli.ui import ui
 main = Program(
     "rag-assets",
     help="Find out which stage of a RAG system failed, and decide a release on intervals.",
-    commands=[init, check, run, runs, inspect, gate, compare, plan, export, ui],
+    commands=[init, check, run, runs, inspect, diagnose, gate, compare, plan, export, ui],
 )

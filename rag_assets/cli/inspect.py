@@ -1,4 +1,4 @@
-"""`rag-assets inspect`: a run or one of its cases, from stored records only."""
+"""`rag-assets inspect`: a run, a comparison, a diagnosis or a case, from stored records only."""
 
 from __future__ import annotations
 
@@ -7,12 +7,19 @@ from pathlib import Path
 import click
 
 from rag_assets.cli.compare import show_comparison
+from rag_assets.cli.diagnose import show_diagnosis
 from rag_assets.cli.errors import Invocation
 from rag_assets.cli.group import ExampleCommand, config_option, json_option, option
 from rag_assets.cli.output import show, show_json, width
 from rag_assets.evaluation.comparison_view import comparison_view
+from rag_assets.evaluation.diagnosis.record import diagnosis_view
 from rag_assets.evaluation.places import reading_records
-from rag_assets.evaluation.references import find_comparison, find_run, is_comparison
+from rag_assets.evaluation.references import (
+    find_comparison,
+    find_diagnosis,
+    find_run,
+    is_digest,
+)
 from rag_assets.evaluation.views import RunView, run_view
 from rag_assets.store.reader import Reader
 
@@ -20,7 +27,7 @@ from rag_assets.store.reader import Reader
 @click.command(
     "inspect",
     cls=ExampleCommand,
-    short_help="Show a run, one of its cases, or a comparison.",
+    short_help="Show a run, one of its cases, a comparison or a diagnosis.",
     examples=[
         "rag-assets inspect latest",
         "rag-assets inspect latest~1 --failures",
@@ -54,15 +61,14 @@ def inspect(
     """Show a run as it was recorded: state, decisions, metrics, failures or one case.
 
     REF is a run id, the unique beginning of one, latest, or latest~N for the N-th run before it;
-    or the id of a comparison (sha256:…) or the unique beginning of one.
+    or the id of a comparison or a diagnosis (sha256:…), or the unique beginning of one.
     Nothing is executed or decided again.
     """
     if failures and case_id is not None:
         raise click.UsageError("--failures and --case exclude each other; use one of them.")
     with reading_records(invocation.locate(config)) as reader:
-        if is_comparison(reference):
-            comparison = comparison_view(find_comparison(reader, reference))
-            show_comparison(comparison, all_slices=False, as_json=as_json)
+        if is_digest(reference):
+            _show_by_digest(reader, reference, case_id, as_json=as_json)
             return 0
         view = run_view(reader, find_run(reader, reference))
         if case_id is not None:
@@ -72,6 +78,27 @@ def inspect(
         else:
             _show_run(view, reference, as_json=as_json)
     return 0
+
+
+def _show_by_digest(reader: Reader, reference: str, case_id: str | None, *, as_json: bool) -> None:
+    """Show a diagnosis or a comparison: both are named by the digest of what they are."""
+    found = find_diagnosis(reader, reference)
+    if found is None:
+        comparison = comparison_view(find_comparison(reader, reference))
+        show_comparison(comparison, all_slices=False, as_json=as_json)
+        return
+    view = diagnosis_view(found)
+    if case_id is None:
+        show_diagnosis(view, as_json=as_json)
+        return
+    from rag_assets.evaluation.diagnosis.diagnosed_case import diagnosed_case
+    from rag_assets.reports.diagnosis_report import diagnosed_case_report
+
+    case = diagnosed_case(reader, view, case_id)
+    if as_json:
+        show_json(case.as_json())
+    else:
+        show(diagnosed_case_report(view, case))
 
 
 def _show_run(view: RunView, reference: str, *, as_json: bool) -> None:

@@ -11,7 +11,7 @@ from rag_assets.cli.group import ExampleCommand, config_option, json_option
 from rag_assets.cli.output import show, show_json, width
 from rag_assets.evaluation.comparison_view import comparison_view
 from rag_assets.evaluation.places import reading_records
-from rag_assets.evaluation.references import find_comparison, find_run, is_comparison
+from rag_assets.evaluation.references import find_comparison, find_run, is_digest
 from rag_assets.evaluation.views import DecisionView, run_view
 from rag_assets.store.reader import Reader
 
@@ -47,7 +47,7 @@ def plan(invocation: Invocation, reference: str, config: Path | None, as_json: b
 
 
 def _decisions(reader: Reader, reference: str) -> tuple[str, tuple[DecisionView, ...]]:
-    if is_comparison(reference):
+    if is_digest(reference):
         comparison = comparison_view(find_comparison(reader, reference))
         return comparison.id, comparison.decisions
     run = run_view(reader, find_run(reader, reference))

@@ -15,6 +15,7 @@ def assemble(
     token_budget: int | None,
     tokens: Sequence[int],
     source: str = "retrieval",
+    order: Sequence[int] | None = None,
 ) -> Context:
     """Cut the candidates at `top_k`, then at `token_budget`.
 
@@ -27,32 +28,39 @@ def assemble(
         token_budget: the most tokens that the kept passages may sum to; None for no limit.
         tokens: counts of the first min(n, top_k) candidates; unused without a budget.
         source: where the passages came from.
+        order: 1-based positions of the candidates in the order to take instead of their own; those
+            that it leaves out are dropped with the reason `reranker`.
 
     Returns:
-        The context; every entry keeps its 1-based position, budget drops come first.
+        The context; every entry keeps its 1-based position in the retrieval. Budget drops come
+        first, then rank drops, then those of a reranker.
     """
-    ranked = list(candidates[:top_k])
+    positions = range(1, len(candidates) + 1) if order is None else order
+    ranked = list(positions[:top_k])
     counts: list[int | None] = list(tokens) if token_budget is not None else [None] * len(ranked)
     kept = len(ranked)
     if token_budget is not None:
         kept = _prefix_within(tokens[: len(ranked)], token_budget)
+    left_out = sorted(set(range(1, len(candidates) + 1)) - set(positions))
+
+    def fields(position: int, count: int | None = None, **more: Any) -> dict[str, Any]:
+        return _fields(candidates[position - 1], position, count) | more
+
     items = [
-        ContextItem.model_construct(**_fields(passage, position, counts[position - 1]))
-        for position, passage in enumerate(ranked[:kept], start=1)
+        ContextItem.model_construct(**fields(*one))
+        for one in zip(ranked[:kept], counts, strict=False)
     ]
     over_budget = [
-        DroppedItem.model_construct(
-            **_fields(passage, position, counts[position - 1]), reason="token_budget"
-        )
-        for position, passage in enumerate(ranked[kept:], start=kept + 1)
+        DroppedItem.model_construct(**fields(*one, reason="token_budget"))
+        for one in zip(ranked[kept:], counts[kept:], strict=True)
     ]
-    below_rank = [
-        DroppedItem.model_construct(**_fields(passage, position, None), reason="top_k")
-        for position, passage in enumerate(candidates[top_k:], start=top_k + 1)
-    ]
+    below_rank, reranked_out = (
+        [DroppedItem.model_construct(**fields(one, reason=reason)) for one in dropped]
+        for dropped, reason in ((positions[top_k:], "top_k"), (left_out, "reranker"))
+    )
     return Context.model_construct(
         items=tuple(items),
-        dropped=(*over_budget, *below_rank),
+        dropped=(*over_budget, *below_rank, *reranked_out),
         token_budget=token_budget,
         source=source,
     )

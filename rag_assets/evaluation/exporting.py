@@ -20,9 +20,16 @@ from rag_assets.contracts.errors import InputError
 from rag_assets.evaluation.bundle import new_bundle, write_json, write_lines, write_manifest
 from rag_assets.evaluation.case_record import case_record, judgment_record
 from rag_assets.evaluation.comparison_view import ComparisonView, comparison_view
+from rag_assets.evaluation.diagnosis.diagnosed_case import diagnosed_case
+from rag_assets.evaluation.diagnosis.record import DiagnosisView, diagnosis_view
 from rag_assets.evaluation.pairing import pair_cases
 from rag_assets.evaluation.places import reading_records
-from rag_assets.evaluation.references import find_comparison, find_run, is_comparison
+from rag_assets.evaluation.references import (
+    find_comparison,
+    find_diagnosis,
+    find_run,
+    is_digest,
+)
 from rag_assets.evaluation.views import RunView, run_view
 from rag_assets.store import CaseStage, RunJudgment
 from rag_assets.store.reader import Reader, RunTable
@@ -47,7 +54,7 @@ class Exported:
 
     Attributes:
         path: the folder.
-        subject: the id of the run or of the comparison.
+        subject: the id of the run, the comparison or the diagnosis.
         unit: what a line of it is about: `case` or `pair`.
         lines: number of lines.
     """
@@ -59,11 +66,11 @@ class Exported:
 
 
 def export(config_path: Path, reference: str, out: Path | None) -> Exported:
-    """Write the bundle of a run or of a comparison.
+    """Write the bundle of a run, of a comparison or of a diagnosis.
 
     Args:
         config_path: the project's config file.
-        reference: names the run or the comparison.
+        reference: names the run, the comparison or the diagnosis.
         out: the folder to write; None for `bundles/ID` beside the config, where `:` in the id
             becomes `-`. It may hold an earlier bundle of the same id, which is replaced.
 
@@ -72,21 +79,28 @@ def export(config_path: Path, reference: str, out: Path | None) -> Exported:
             else or cannot be written.
     """
     opening = partial(reading_records, config_path)
-    found: RunView | ComparisonView
     with opening() as reader:
-        if is_comparison(reference):
-            found = _ended_before(comparison_view(find_comparison(reader, reference)))
-        else:
-            found = _ended(run_view(reader, find_run(reader, reference)))
+        found = _find(reader, reference)
     subject = found.row.id if isinstance(found, RunView) else found.id
     target = out or config_path.parent / FOLDER / subject.replace(":", "-")
     with new_bundle(target.resolve(), subject) as folder:
         if isinstance(found, RunView):
             unit, facts = "case", _write_run(opening, found, folder)
+        elif isinstance(found, DiagnosisView):
+            unit, facts = "case", _write_diagnosis(opening, found, folder)
         else:
             unit, facts = "pair", _write_comparison(opening, found, folder)
         write_manifest(folder, subject, facts)
     return Exported(target, subject, unit, facts["counts"][f"{unit}s"])
+
+
+def _find(reader: Reader, reference: str) -> RunView | ComparisonView | DiagnosisView:
+    if not is_digest(reference):
+        return _ended(run_view(reader, find_run(reader, reference)))
+    diagnosis = find_diagnosis(reader, reference)
+    if diagnosis is not None:
+        return diagnosis_view(diagnosis)
+    return _ended_before(comparison_view(find_comparison(reader, reference)))
 
 
 def _ended(view: RunView) -> RunView:
@@ -190,6 +204,26 @@ def _write_comparison(opening: Opening, view: ComparisonView, folder: Path) -> d
         "exit_code": view.exit_code,
         "counts": {"pairs": len(paired)},
     }
+
+
+def _write_diagnosis(opening: Opening, view: DiagnosisView, folder: Path) -> dict[str, Any]:
+    """Write all files of a diagnosis but the manifest; the record as it makes up the id."""
+    write_lines(folder / "cases.jsonl", _diagnosed(opening, view))
+    write_json(folder / "diagnosis.json", view.record)
+    return {
+        "kind": "diagnosis",
+        "run": view.record["run"],
+        "children": view.record["children"],
+        "counts": {"cases": len(view.cases), "labels": view.counts()},
+    }
+
+
+def _diagnosed(opening: Opening, view: DiagnosisView) -> Iterator[dict[str, Any]]:
+    """Each case with its label and what its executions made of it."""
+    for batch in _batches([one["id"] for one in view.cases]):
+        with opening() as reader:
+            found = [diagnosed_case(reader, view, case_id).as_json() for case_id in batch]
+        yield from found
 
 
 def _pairs(

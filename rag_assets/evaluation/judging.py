@@ -127,7 +127,8 @@ def judge_cases(session: Session, *, execute: bool) -> None:
     session.outcomes = {one.criterion: [unjudged] * len(session.cases) for one in criteria}
     session.results["judgments"] = {}
     session.observer.stage_started("judgments", len(session.cases))
-    batch = _Batch(session, settled_base(session.project))
+    # A replay has no say in what later runs take as settled.
+    batch = _Batch(session, None if session.replay else settled_base(session.project))
     cases = session.unsettled()
     try:
         _take_settled(session)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
@@ -42,7 +43,9 @@ def start_run(
         selection: the case ids that it is restricted to; None for all.
     """
     project = session.project.config.project
-    record = canonical_json(frozen_record(session.project, selection, session.use_cache))
+    replay = session.replay
+    frozen = frozen_record(session.project, selection, session.use_cache)
+    record = canonical_json(frozen | ({"replay": asdict(replay)} if replay else {}))
     told = None
     while True:
         with session.store.writing() as writer:
@@ -60,8 +63,8 @@ def start_run(
                         created_at=now(),
                         finished_at=None,
                         project=project,
-                        origin="run" if session.is_evaluation else "materialize",
-                        parent=None,
+                        origin=_origin(session),
+                        parent=replay.run_id if replay else None,
                         dagster_run_id=dagster_run_id,
                         state="RUNNING",
                         completeness=None,
@@ -79,6 +82,12 @@ def start_run(
             told = going_on[0].id
             session.observer.waiting(told, describe(going_on[0].owner))
         time.sleep(_LOOK_AGAIN_S)
+
+
+def _origin(session: Session) -> str:
+    if session.replay is not None:
+        return "diagnose"
+    return "run" if session.is_evaluation else "materialize"
 
 
 def end_run(

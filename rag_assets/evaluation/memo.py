@@ -53,6 +53,8 @@ class Recipe(Protocol):
     """The counts in which a result of the stage appears."""
     has_contract: bool
     """Whether a malformed artifact made in it breaks the contract; otherwise it is an error."""
+    maker: str | None
+    """Who made the artifact, where it is not the system: for that one the contract always holds."""
 
     def prepare(self, session: Session, reader: Reader, cases: Sequence[Case]) -> Iterator[Work]:
         """Make cases ready, reading what they need in bulk; all of them have a parent result."""
@@ -259,16 +261,18 @@ class _StageRun:
     def _note_malformed(self, case: Case, failure: Failure) -> None:
         if failure.reason != "malformed_artifact":
             return
-        if self.session.project.config.system.on_malformed == "missing":
+        maker = self.recipe.maker
+        if maker is None and self.session.project.config.system.on_malformed == "missing":
             return
+        advice = "Correct it, or set system.on_malformed to missing to lose only such cases."
         self.session.stop.set()
         self.malformed.append(
             Problem(
                 f"case {case.id}",
                 0,
                 f"{self.recipe.stage}",
-                f"the system returned a malformed artifact: {failure.message}. "
-                "Correct it, or set system.on_malformed to missing to lose only such cases.",
+                f"{maker or 'the system'} returned a malformed artifact: {failure.message}. "
+                + (advice if maker is None else "Correct it."),
             )
         )
 

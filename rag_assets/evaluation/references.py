@@ -6,11 +6,11 @@ import difflib
 import re
 
 from rag_assets.contracts.errors import InputError
-from rag_assets.store import ComparisonRow, RunRow
+from rag_assets.store import ComparisonRow, DiagnosisRow, RunRow
 from rag_assets.store.reader import Reader
 
 NO_RUN = "This project has no run yet. Start one with: rag-assets run"
-COMPARISON = "sha256:"
+DIGEST = "sha256:"
 _SHOWN = 8
 _LATEST = re.compile(r"latest(?:~([0-9]{1,9}))?")
 
@@ -45,9 +45,9 @@ def find_run(reader: Reader, reference: str) -> RunRow:
     return row
 
 
-def is_comparison(reference: str) -> bool:
-    """Whether a reference names a comparison and not a run."""
-    return reference.startswith(COMPARISON)
+def is_digest(reference: str) -> bool:
+    """Whether a reference names a comparison or a diagnosis, and not a run."""
+    return reference.startswith(DIGEST)
 
 
 def find_comparison(reader: Reader, reference: str) -> ComparisonRow:
@@ -69,13 +69,32 @@ def find_comparison(reader: Reader, reference: str) -> ComparisonRow:
             f'"{reference}" is the beginning of {len(found)} comparisons: {ids}. '
             "Write more of the one you mean."
         )
-    newest = reader.comparisons(COMPARISON)[:1]
+    newest = reader.comparisons(DIGEST)[:1]
     hint = (
-        f"The newest is {newest[0].id}."
+        f"The newest comparison is {newest[0].id}."
         if newest
-        else "This project has none yet. Make one with: rag-assets compare latest latest~1"
+        else "This project has no comparison yet. Make one with: rag-assets compare latest latest~1"
     )
-    raise InputError(f'There is no comparison "{reference}". {hint}')
+    raise InputError(f'There is no comparison or diagnosis "{reference}". {hint}')
+
+
+def find_diagnosis(reader: Reader, reference: str) -> DiagnosisRow | None:
+    """The diagnosis that a reference names; None where no diagnosis begins like it.
+
+    Args:
+        reader: the open store.
+        reference: a full id, or a unique prefix of one that includes `sha256:`.
+
+    Raises:
+        InputError: more than one diagnosis is named.
+    """
+    found = reader.diagnoses(reference)
+    if len(found) > 1:
+        raise InputError(
+            f'"{reference}" is the beginning of {len(found)} diagnoses: '
+            f"{_listed([one.id for one in found])}. Write more of the one you mean."
+        )
+    return found[0] if found else None
 
 
 def _counted_back(reader: Reader, reference: str, back: int) -> RunRow:

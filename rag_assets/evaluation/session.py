@@ -129,6 +129,21 @@ class Unprojected:
 Counted = Literal["execution", "judgment", "retrieve", "generate"]
 
 
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What a run is that goes through cases of another one again.
+
+    Attributes:
+        run_id: that run.
+        criterion: what is judged.
+        role: `control`, or the name of the intervention.
+    """
+
+    run_id: str
+    criterion: str
+    role: str
+
+
 @dataclass
 class Session:
     """One run while it executes.
@@ -147,6 +162,7 @@ class Session:
         pending_results, head_changes: to be written with the next transaction.
         sample: which sample of the cases this is, from 0.
         others: the further samples; what is not sampled anew they have in common with this one.
+        replay: what it replays; None for a run of its own.
         measured: whether the run has come to its metrics.
         stop: set when no further call may be started.
         interrupted: set by a signal; `stop` is then set as well.
@@ -172,6 +188,7 @@ class Session:
     loop: EventLoop = field(default_factory=EventLoop)
     sample: int = 0
     others: tuple[Session, ...] = ()
+    replay: Replay | None = None
     measured: bool = False
     last_beat: float = field(default_factory=time.monotonic)
     _payloads: dict[str, str] = field(default_factory=dict)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from rag_assets.contracts.artifacts import Passage, Retrieval, parse_retrieval
 from rag_assets.contracts.canonical import NotJsonError, canonical_json, digest
@@ -51,6 +51,33 @@ def case_record(case: Case) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
+class Reranker(Protocol):
+    """What puts candidates into another order."""
+
+    @property
+    def digest(self) -> str:
+        """Of its code."""
+
+    @property
+    def maker(self) -> str:
+        """Like "the reranker module:function"."""
+
+    def reorder(
+        self,
+        case: Case,
+        candidates: Sequence[Passage],
+        then: Callable[[Sequence[int]], Any],
+    ) -> Any:
+        """Call `then` with the positions to keep, in the new order.
+
+        Returns:
+            What `then` returned, or an awaitable of it.
+
+        Raises:
+            ArtifactError: what the reranker returned is no new order of the candidates.
+        """
+
+
 class RetrievalStage:
     """Calls `retrieve(input, depth)`."""
 
@@ -60,12 +87,13 @@ class RetrievalStage:
     counted: tuple[Counted, ...] = ("retrieve",)
     reuses = True
     has_contract = True
+    maker: str | None = None
 
     def __init__(self, session: Session) -> None:
         system = session.project.system
         self.asynchronous = system.is_async("retrieve")
         self._depth = system.depth
-        self._retrieve = _seeded(session, "retrieve")
+        self._retrieve = seeded(session, "retrieve")
 
     def prepare(self, session: Session, reader: Reader, cases: Sequence[Case]) -> Iterator[Work]:
         """Every case is ready: a retrieval needs its input only."""
@@ -86,7 +114,14 @@ class RetrievalStage:
 
 
 class AssemblyStage:
-    """Cuts the candidates; with a token budget it asks `count_tokens(passage)`."""
+    """Cuts the candidates; with a token budget it asks `count_tokens(passage)`.
+
+    Args:
+        session: the run.
+        source: where the passages come from, as the context says it; `retrieval`, or the name of
+            an intervention.
+        reranker: what puts the candidates into another order before they are cut.
+    """
 
     stage: Stage = "assembled_context"
     parent: Stage = "retrieval"
@@ -95,16 +130,25 @@ class AssemblyStage:
     asynchronous = False
     reuses = False
     has_contract = True
+    maker: str | None = None
 
-    def __init__(self, session: Session) -> None:
+    def __init__(
+        self, session: Session, *, source: str = "retrieval", reranker: Reranker | None = None
+    ) -> None:
         system = session.project.system
         self._system = system
+        self._source = source
+        self._reranker = reranker
+        self.maker = reranker.maker if reranker else None
         code = system.code.get("count_tokens")
         self._base = digest(
             [
                 "assembly/v1",
                 *(system.name, system.version, system.config, system.top_k, system.token_budget),
                 code.digest if code else None,
+                # Replays are never looked up by a run, whose contexts come from its retrieval.
+                *([] if source == "retrieval" else [source]),
+                *([reranker.digest] if reranker else []),
             ]
         )
 
@@ -120,21 +164,33 @@ class AssemblyStage:
             yield Work(
                 case,
                 digest([self._base, found]),
-                partial(self._count, retrieval.candidates),
+                partial(self._order, case, retrieval.candidates),
                 partial(self._assemble, retrieval.candidates),
             )
 
     def concluded(self, session: Session, case: Case, result: CaseResult) -> None:
         """Nothing is counted: assembly is not part of the cache lines."""
 
-    def _count(self, candidates: Sequence[Passage]) -> list[Any]:
-        if self._system.token_budget is None:
-            return []
-        count = self._system.function("count_tokens")
-        return [count(passage) for passage in candidates[: self._system.top_k]]
+    def _order(self, case: Case, candidates: Sequence[Passage]) -> Any:
+        """The order to cut, as positions, and the token counts that are needed for the cut."""
+        if self._reranker is None:
+            return self._counted(candidates, range(1, len(candidates) + 1))
+        # The counts come after the order, which an asynchronous reranker gives later.
+        return self._reranker.reorder(case, candidates, partial(self._counted, candidates))
 
-    def _assemble(self, candidates: Sequence[Passage], tokens: list[Any]) -> dict[str, Any]:
-        for position, count in enumerate(tokens, start=1):
+    def _counted(
+        self, candidates: Sequence[Passage], order: Sequence[int]
+    ) -> tuple[Sequence[int], list[Any]]:
+        if self._system.token_budget is None:
+            return order, []
+        count = self._system.function("count_tokens")
+        return order, [count(candidates[one - 1]) for one in order[: self._system.top_k]]
+
+    def _assemble(
+        self, candidates: Sequence[Passage], ordered: tuple[Sequence[int], list[Any]]
+    ) -> dict[str, Any]:
+        order, tokens = ordered
+        for position, count in zip(order, tokens, strict=False):
             if type(count) is not int or count < 0:
                 raise ArtifactError(
                     f"count_tokens of candidate {position}",
@@ -145,6 +201,8 @@ class AssemblyStage:
             top_k=self._system.top_k,
             token_budget=self._system.token_budget,
             tokens=tokens,
+            source=self._source,
+            order=order,
         )
         return context.record()
 
@@ -158,44 +216,29 @@ class GenerationStage:
     counted: tuple[Counted, ...] = ("generate", "execution")
     reuses = True
     has_contract = False
+    maker: str | None = None
 
     def __init__(self, session: Session) -> None:
         system = session.project.system
         self.asynchronous = system.is_async("generate")
-        self._generate = _seeded(session, "generate")
+        self._generate = seeded(session, "generate")
         self._executions: dict[str, str] = {}
         self._known: set[str] = set()
 
     def prepare(self, session: Session, reader: Reader, cases: Sequence[Case]) -> Iterator[Work]:
         """Read what was kept, and which of the executions are known as a whole."""
         keys = session.project.keys
-        assembled = session.results["assembled_context"]
-        contexts = session.payloads(reader, (str(assembled[case.id].digest) for case in cases))
-        retrievals = _retrievals(session, reader, cases)
         executions = {case.id: keys.execution_of(case, session.sample) for case in cases}
         self._executions.update(executions)
         if session.use_cache:
             self._known.update(reader.stage_results(list(executions.values())))
-        for case in cases:
-            context = json.loads(
-                contexts[str(session.results["assembled_context"][case.id].digest)]
-            )
-            facts = session.facts_of(case.id)
-            facts.truncated = any(
-                dropped["reason"] == "token_budget" for dropped in context["dropped"]
-            )
-            candidates = retrievals[case.id].candidates
-            kept = [candidates[item["position"] - 1] for item in context["items"]]
+        for case, kept in kept_passages(session, reader, cases):
             yield Work(
                 case,
                 keys.generation_of(case, [passage.record() for passage in kept], session.sample),
-                partial(self._invoke, case, kept),
-                _accept_output,
+                generation_call(self._generate, case, kept),
+                accept_output,
             )
-
-    def _invoke(self, case: Case, kept: Sequence[Passage]) -> Any:
-        """Call the stage with passages of its own, whatever an earlier attempt did to them."""
-        return _invoke(self._generate, case, [one.model_copy(deep=True) for one in kept])
 
     def concluded(self, session: Session, case: Case, result: CaseResult) -> None:
         """Count it, and count the execution as a whole."""
@@ -219,7 +262,42 @@ def _invoke(function: Callable[..., Any], case: Case, argument: Any) -> Any:
     return function(deepcopy(case.input), argument)
 
 
-def _accept_output(value: Any) -> Any:
+def kept_passages(
+    session: Session, reader: Reader, cases: Sequence[Case]
+) -> Iterator[tuple[Case, list[Passage]]]:
+    """The passages of each assembled context: as they were retrieved, or as the context has them
+    where they were not; note which contexts the budget has cut."""
+    assembled = session.results["assembled_context"]
+    contexts = session.payloads(reader, (str(assembled[case.id].digest) for case in cases))
+    retrievals = _retrievals(session, reader, cases)
+    for case in cases:
+        context = json.loads(contexts[str(assembled[case.id].digest)])
+        session.facts_of(case.id).truncated = any(
+            dropped["reason"] == "token_budget" for dropped in context["dropped"]
+        )
+        candidates = retrievals[case.id].candidates
+        yield (
+            case,
+            [
+                candidates[item["position"] - 1] if "position" in item else Passage(**item)
+                for item in context["items"]
+            ],
+        )
+
+
+def generation_call(
+    generate: Callable[..., Any], case: Case, kept: Sequence[Passage]
+) -> Callable[[], Any]:
+    """A call with passages of its own, whatever an earlier attempt did to them."""
+    return lambda: _invoke(generate, case, [one.model_copy(deep=True) for one in kept])
+
+
+def accept_output(value: Any) -> Any:
+    """Check that an output is JSON.
+
+    Raises:
+        TypeError: it is not; the message names the place.
+    """
     try:
         canonical_json(value)
     except NotJsonError as error:
@@ -237,7 +315,8 @@ def _retrievals(session: Session, reader: Reader, cases: Sequence[Case]) -> dict
     }
 
 
-def _seeded(session: Session, stage: str) -> Callable[..., Any]:
+def seeded(session: Session, stage: str) -> Callable[..., Any]:
+    """The user's function of a stage, with the seed of the sample where it takes one."""
     system = session.project.system
     function = system.function(stage)
     if system.takes_seed(stage):

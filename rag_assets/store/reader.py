@@ -11,6 +11,7 @@ from rag_assets.store.records import (
     CaseStage,
     ComparisonRow,
     Decision,
+    DiagnosisRow,
     Head,
     Judgment,
     Metric,
@@ -206,6 +207,26 @@ class Reader:
             [prefix],
         )
         return [ComparisonRow(*row) for row in rows]
+
+    def diagnoses(self, prefix: str) -> list[DiagnosisRow]:
+        """The diagnoses whose id begins with a text, newest first."""
+        return self._diagnoses("starts_with(id, $1)", [prefix])
+
+    def diagnoses_of(self, run_id: str, criterion: str, intervention: str) -> list[DiagnosisRow]:
+        """The diagnoses of a run under one criterion and intervention, newest first."""
+        where = "run_id = $1 AND criterion = $2 AND intervention = $3"
+        return self._diagnoses(where, [run_id, criterion, intervention])
+
+    def diagnoses_made_in(self, dagster_run_id: str) -> list[DiagnosisRow]:
+        """The diagnoses that a Dagster run has made, in their order."""
+        return self._diagnoses("dagster_run_id = $1", [dagster_run_id])[::-1]
+
+    def _diagnoses(self, where: str, values: list[Any]) -> list[DiagnosisRow]:
+        if not self._has("diagnoses"):
+            return []
+        # Two of one invocation may have the same time: the later row is the newer one.
+        sql = f"SELECT * FROM diagnoses WHERE {where} ORDER BY created_at DESC, rowid DESC"
+        return [DiagnosisRow(*row) for row in self._rows(sql, values)]
 
     def write_parquet(self, table: RunTable, run_id: str, path: Path) -> None:
         """Write the rows of one run as a Parquet file, in the order in which they were recorded.

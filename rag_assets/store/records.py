@@ -171,6 +171,19 @@ class ComparisonRow:
 
 
 @dataclass(frozen=True, slots=True)
+class DiagnosisRow:
+    """One diagnosis of a run under one intervention; `payload` is its content as JSON."""
+
+    id: str
+    created_at: str
+    run_id: str
+    criterion: str
+    intervention: str
+    dagster_run_id: str | None
+    payload: str
+
+
+@dataclass(frozen=True, slots=True)
 class Head:
     """What the last event of (asset, case) on a Dagster instance said."""
 

@@ -75,6 +75,13 @@ MIGRATIONS: tuple[str, ...] = (
         failure VARCHAR, attempts VARCHAR, usage VARCHAR, sample INTEGER NOT NULL
     );
     """,
+    """
+    CREATE TABLE diagnoses (
+        id VARCHAR NOT NULL, created_at VARCHAR NOT NULL, run_id VARCHAR NOT NULL,
+        criterion VARCHAR NOT NULL, intervention VARCHAR NOT NULL, dagster_run_id VARCHAR,
+        payload VARCHAR NOT NULL
+    );
+    """,
 )
 
 

@@ -11,6 +11,7 @@ from rag_assets.store.records import (
     CaseStage,
     ComparisonRow,
     Decision,
+    DiagnosisRow,
     Head,
     Judgment,
     Metric,
@@ -128,6 +129,10 @@ class Writer:
     def put_comparison(self, comparison: ComparisonRow) -> None:
         """Store a comparison; an id that is known keeps its first time."""
         self._insert_new("comparisons", "id", *_columns([comparison]))
+
+    def put_diagnosis(self, diagnosis: DiagnosisRow) -> None:
+        """Store a diagnosis; an id that is known keeps its first time."""
+        self._insert_new("diagnoses", "id", *_columns([diagnosis]))
 
     def put_heads(self, heads: Mapping[HeadKey, Head | None]) -> None:
         """Set heads; None forgets one, so that the next success is emitted again."""

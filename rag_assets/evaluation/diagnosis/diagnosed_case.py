@@ -1,0 +1,111 @@
+"""One case of a diagnosis, with what its child runs made of it."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rag_assets.contracts.errors import InputError
+from rag_assets.evaluation.diagnosis.labels import CONTROL
+from rag_assets.evaluation.diagnosis.record import DiagnosisView
+from rag_assets.store.reader import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What a case came to in one run.
+
+    Attributes:
+        name: `run`, `control`, or the intervention.
+        run_id: the run.
+        passages: ids of the passages that the model was given, in order; None where unknown.
+        has_output: whether there is an output.
+        output: any JSON.
+        verdict: passed, failed, error or no_verdict.
+        why: the error, or the reason of what is missing.
+    """
+
+    name: str
+    run_id: str
+    passages: tuple[str, ...] | None
+    has_output: bool
+    output: Any
+    verdict: str
+    why: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DiagnosedCase:
+    """One case of a diagnosis.
+
+    Attributes:
+        record: its label, as the diagnosis has it.
+        executions: the run itself, then its child runs.
+    """
+
+    record: Mapping[str, Any]
+    executions: tuple[Execution, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """One object."""
+        return {**self.record, "executions": [asdict(one) for one in self.executions]}
+
+
+def diagnosed_case(reader: Reader, view: DiagnosisView, case_id: str) -> DiagnosedCase:
+    """Read one case of a diagnosis.
+
+    Args:
+        reader: the open store.
+        view: the diagnosis.
+        case_id: one of its cases.
+
+    Raises:
+        InputError: the diagnosis has no such case; the nearest ids are listed.
+    """
+    record = view.case(case_id)
+    if record is None:
+        ids = [one["id"] for one in view.cases]
+        near = difflib.get_close_matches(case_id, ids, n=3, cutoff=0.3)
+        hint = f" Nearest: {', '.join(near)}." if near else ""
+        raise InputError(f'The diagnosis has no case "{case_id}".{hint}')
+    children = view.record["children"]
+    runs = [
+        ("run", view.record["run"], {"verdict": "failed", "why": None}),
+        (CONTROL, children["control"], record["control"]),
+        (view.name, children["intervention"], record["intervention"]),
+    ]
+    return DiagnosedCase(
+        record,
+        tuple(
+            _execution(reader, name, run_id, case_id, replayed)
+            for name, run_id, replayed in runs
+            if run_id is not None
+        ),
+    )
+
+
+def _execution(
+    reader: Reader, name: str, run_id: str, case_id: str, replayed: Mapping[str, Any]
+) -> Execution:
+    digests = {row.stage: row.digest for row in reader.case_stages(run_id, [case_id])}
+    kinds = ("assembled_context", "generation")
+    payloads = reader.payloads([found for kind in kinds if (found := digests.get(kind))])
+    context, output = (
+        json.loads(payloads[found]) if (found := digests.get(kind)) else None for kind in kinds
+    )
+    return Execution(
+        name=name,
+        run_id=run_id,
+        passages=None if context is None else tuple(_name(item) for item in context["items"]),
+        has_output=digests.get("generation") is not None,
+        output=output,
+        verdict=replayed["verdict"],
+        why=replayed["why"],
+    )
+
+
+def _name(item: Mapping[str, Any]) -> str:
+    return "#".join(item[key] for key in ("doc_id", "chunk_id") if item.get(key))
