@@ -161,7 +161,12 @@ def test_only_excluded_cases_leave_nothing_to_execute(tmp_path: Path) -> None:
     [
         ("app.py", "top_k=2", "top_k=3", "system"),
         ("app.py", '"wrong"', '"false"', "system"),
-        ("rag_assets.yaml", "field: answer}", "field: answer, strip: true}", "evaluator answer_c"),
+        (
+            "rag_assets.yaml",
+            "correct, field: answer",
+            "correct, strip: true, field: answer",
+            "evaluator",
+        ),
         ("rag_assets.yaml", "project: switches", "project: switches\nseed: 7", "seed"),
     ],
 )

@@ -154,7 +154,9 @@ def test_an_answer_can_be_looked_at(example: Example, first: Run) -> None:
     assert (found["retrieval"], found["retrieval_state"], found["citations"]) == ([], "empty", [])
 
 
-def test_what_is_called_as_a_whole_cannot_be_diagnosed(example: Example, first: Run) -> None:
+def test_what_is_called_as_a_whole_cannot_be_diagnosed(tmp_path: Path) -> None:
+    example = Example(tmp_path, "blackbox_rag")
+    first = example.run()
     arguments = ("diagnose", first.row.id, "--criterion", "answer_correct")
     found = document(call(example.root, *arguments, "--json"))
     assert len(found["cases"]) == 4
