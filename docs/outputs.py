@@ -10,11 +10,12 @@ own. A fenced block directly below a comment belongs to it.
     <!-- error: COMMAND -->         the same for a command that must end with exit code 2
 
 A command is a call of `rag-assets`, and may end in `| grep -E PATTERN`. Its output is shown as it
-goes into a pipe.
+goes into a pipe. It may name the digest of an earlier output by the beginning that the page shows.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shlex
 from collections.abc import Callable
@@ -29,6 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = (
     "README.md",
     "docs/decisions.md",
+    "docs/diagnosis.md",
     "docs/from-a-to-b.md",
     "examples/blackbox_rag/README.md",
     "examples/support_rag/README.md",
@@ -123,7 +125,8 @@ class _Walk:
         if program != "rag-assets" or len(patterns) > 1:
             raise PageError(f"{command} is no command that a page can run.")
         with chdir(self._project):
-            result = CliRunner().invoke(main, arguments, env={"COLUMNS": "100"})
+            called_with = [self._real(one) for one in arguments]
+            result = CliRunner().invoke(main, called_with, env={"COLUMNS": "100"})
         if (result.exit_code == 2) != must_fail or result.exit_code not in (0, 1, 2, 3):
             raise PageError(f"{command} ended with {result.exit_code}:\n{result.output}")
         text = self._normal(result.stderr if must_fail else result.stdout)
@@ -134,9 +137,18 @@ class _Walk:
         text = text.replace(str(self._project), f"/home/you/{_PROJECT}")
         for pattern, stand_in in _STAND_INS:
             text = pattern.sub(stand_in, text)
-        text = _RUN_ID.sub(lambda match: self._id(match[0], "run_01KF", 22), text)
-        return _DIGEST.sub(lambda match: self._id(match[0], "sha256:", 64), text)
+        text = _RUN_ID.sub(lambda match: self._id(match[0], "run_01KF{0:022}"), text)
+        # The number stands in front, so that a command of the page can name it by its beginning.
+        rest = hashlib.sha256(b"stand-in").hexdigest()[2:]
+        return _DIGEST.sub(lambda match: self._id(match[0], f"sha256:{{0:02}}{rest}"), text)
 
-    def _id(self, real: str, prefix: str, digits: int) -> str:
+    def _id(self, real: str, stand_in: str) -> str:
         """The same stand-in wherever the page shows the same id."""
-        return self._ids.setdefault(real, f"{prefix}{len(self._ids) + 1:0{digits}}")
+        return self._ids.setdefault(real, stand_in.format(len(self._ids) + 1))
+
+    def _real(self, argument: str) -> str:
+        """An argument, with the real id in the place of the beginning of a stand-in."""
+        if not argument.startswith("sha256:"):
+            return argument
+        found = (real for real, shown in self._ids.items() if shown.startswith(argument))
+        return next(found, argument)
