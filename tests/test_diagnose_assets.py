@@ -73,7 +73,7 @@ def test_each_diagnosed_case_has_an_event_with_its_label(launched: Launched) -> 
     assert shown["executed in"] == launched.result.run_id
     assert shown["run in Dagster"] == launched.run.row.dagster_run_id
     assert diagnosis.dagster_run_id == launched.result.run_id
-    assert shown["inspect"] == f"rag-assets inspect {diagnosis.id}"
+    assert shown["inspect"] == f"rag-assets inspect {diagnosis.id} --case raises_later"
 
 
 def test_an_observation_sums_them_up_as_a_table(launched: Launched) -> None:

@@ -5,6 +5,7 @@ evaluation: to materialize a suite never re-executes its failed cases.
 """
 
 # Dagster looks at the annotations of an op itself, so they are not postponed here.
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -159,7 +160,7 @@ def _case_metadata(
         f"child run of {view.name}": children["intervention"] or "none",
         "child run of control": children["control"] or "none",
         "executed in": dg.MetadataValue.dagster_run(context.run_id),
-        "inspect": f"rag-assets inspect {view.id}",
+        "inspect": f"rag-assets inspect {view.id} --case {shlex.quote(one['id'])}",
     }
     if one["notes"]:
         found["notes"] = ", ".join(one["notes"])
