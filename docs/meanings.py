@@ -94,11 +94,16 @@ CONFIG = {
         "`valid`, `empty`, `denied`, `error` or `timeout`; without it, the ids and the error tell"
     ),
     "system.recorded.map.doc_ids": (
-        "ids of the retrieved documents, best first: a list, or text like `kb-01|kb-07`"
+        "the retrieved documents, best first: a list of ids, or text like `kb-01|kb-07`. In a "
+        "list, an object with `doc_id`, and if you like `chunk_id`, `score`, `text` and "
+        "`metadata`, may stand for an id"
     ),
     "system.recorded.map.answer": "the answer; evaluators find it as the field `answer`",
-    "system.recorded.map.citations": "the cited ids, written like `doc_ids`",
-    "system.recorded.map.context_ids": "what the model was given, written like `doc_ids`",
+    "system.recorded.map.citations": "the cited ids: a list, or text like `kb-01|kb-07`",
+    "system.recorded.map.context_ids": (
+        "what the model was given, written like `doc_ids`; an object has `doc_id`, and if you like "
+        "`chunk_id`, `text`, `tokens` and `position`"
+    ),
     "system.recorded.map.abstained": "true or false; evaluators find it as the field `abstained`",
     "system.recorded.map.error": "why there is no result",
     "system.retries.attempts": "attempts of a stage or call in all; 4 for `http` without this key",

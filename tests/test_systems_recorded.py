@@ -95,6 +95,16 @@ def test_json_lines(place: Place) -> None:
     }
 
 
+def test_a_list_may_hold_passages(place: Place) -> None:
+    passage = {"doc_id": "a", "chunk_id": "1", "score": 2, "text": "A.", "metadata": {"n": 1}}
+    item = {"doc_id": "a", "text": "A.", "tokens": 1}
+    row = {"case_id": "one", "doc_ids": [passage, "b"], "context_ids": [item]}
+    system = recorded(place, "results.jsonl", lines(row))
+    found = results(place, system)["one"].artifacts
+    assert found["retrieval/v1"]["candidates"] == [{**passage, "score": 2.0}, {"doc_id": "b"}]
+    assert found["context/v1"]["items"] == [item]
+
+
 CSV = 'case_id,doc_ids,answer,error\none,a|b,"14,\ndays",\ntwo,,no,\nfar,,,Boom: it broke\n'
 
 
@@ -224,7 +234,31 @@ def test_states(place: Place, row: dict[str, Any], expected: Any) -> None:
             lines({"case_id": "one", "doc_ids": {"a": 1}}),
             1,
             "doc_ids",
-            'doc_ids must be a list of ids, or text like "a|b", got {"a": 1}.',
+            (
+                'doc_ids must be a list of ids or of objects with a doc_id, or text like "a|b", '
+                'got {"a": 1}.'
+            ),
+        ),
+        (
+            "r.jsonl",
+            lines({"case_id": "one", "citations": [{"doc_id": "a"}]}),
+            1,
+            "citations",
+            'citations must be a list of ids, or text like "a|b", got [{"doc_id": "a"}].',
+        ),
+        (
+            "r.jsonl",
+            lines({"case_id": "one", "doc_ids": ["a", {"doc_id": "b", "score": "1"}]}),
+            1,
+            "doc_ids",
+            "In passage 2, score must be a number, got '1' (str).",
+        ),
+        (
+            "r.jsonl",
+            lines({"case_id": "one", "context_ids": [{"text": "A"}]}),
+            1,
+            "context_ids",
+            "An id is required.",
         ),
         (
             "r.csv",

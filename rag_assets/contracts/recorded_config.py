@@ -15,10 +15,12 @@ class RecordedMap(FileModel):
     Attributes:
         case_id: the case that a row answers; the only one that must be there.
         state: valid, empty, denied, error or timeout; without it, the ids and the error tell.
-        doc_ids: ids of the retrieved documents, best first: a list, or text with `|` between ids.
+        doc_ids: the retrieved documents, best first: a list of ids or of objects as in `Passage`,
+            or text with `|` between ids.
         answer: the answer; in JSON Lines any value.
-        citations: cited ids, written like `doc_ids`.
-        context_ids: ids of the passages that the model was given, written like `doc_ids`.
+        citations: cited ids: a list, or text with `|` between ids.
+        context_ids: the passages that the model was given: a list of ids or of objects as in
+            `ContextItem`, or text with `|` between ids.
         abstained: true or false.
         error: why there is no result.
     """

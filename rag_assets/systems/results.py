@@ -232,32 +232,40 @@ class _Reader:
         return None
 
     def _artifacts(self, row: Row, state: State | None) -> dict[str, Any]:
-        ids = {part: self._part(row, part, _ids) for part in KINDS}
-        if state in ("empty", "denied") and ids["doc_ids"] is None:
-            ids["doc_ids"] = []
-        retrieved = ids["doc_ids"]
+        parts = {part: self._part(row, part, _READ[kind]) for part, kind in KINDS.items()}
+        if state in ("empty", "denied") and parts["doc_ids"] is None:
+            parts["doc_ids"] = []
+        retrieved = parts["doc_ids"]
         if retrieved is not None and state is not None and bool(retrieved) != (state == "valid"):
             wanted = "at least one id" if state == "valid" else "no id"
-            message = f"A row whose state is {state} has {wanted} here, got {shown(retrieved)}."
+            got = shown([one.get("doc_id") for one in retrieved])
+            message = f"A row whose state is {state} has {wanted} here, got {got}."
             self._report(row, "doc_ids", message)
         made: dict[str, Any] = {}
         for part, kind in KINDS.items():
-            found = ids[part]
+            found = parts[part]
             if found is None:
                 continue
             try:
                 made[kind] = stored_artifact(kind, _artifact(kind, found))
             except ArtifactError as error:
-                self._report(row, part, f"An id {error.message}.")
+                self._report(row, part, f"{_told(error.field)} {error.message}.")
         return made
 
 
-def _artifact(kind: str, ids: list[str]) -> dict[str, Any]:
-    documents = [{"doc_id": one} for one in ids]
+def _artifact(kind: str, found: list[Any]) -> dict[str, Any]:
     if kind == RETRIEVAL:
         # To which depth the other system searched is not known.
-        return {"query": None, "candidates": documents}
-    return {"items": documents} if kind == CONTEXT else {"ids": ids}
+        return {"query": None, "candidates": found}
+    return {"items": found} if kind == CONTEXT else {"ids": found}
+
+
+def _told(field: str) -> str:
+    """What a field of an artifact, such as `candidates.2.score`, is for the author of the row."""
+    _, place, *inside = field.split(".")
+    if inside in ([], ["doc_id"]):
+        return "An id"
+    return f"In passage {int(place) + 1}, {'.'.join(inside)}"
 
 
 def _text(value: Any) -> str:
@@ -289,3 +297,21 @@ def _ids(value: Any) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
         raise _RowError(f'must be a list of ids, or text like "a|b", got {shown(value)}')
     return value
+
+
+def _passages(value: Any) -> list[dict[str, Any]]:
+    """The same, where an id in a list may also be an object: a passage with its `doc_id`."""
+    if isinstance(value, list) and all(isinstance(one, (str, dict)) for one in value):
+        return [one if isinstance(one, dict) else {"doc_id": one} for one in value]
+    try:
+        return [{"doc_id": one} for one in _ids(value)]
+    except _RowError:
+        wanted = 'a list of ids or of objects with a doc_id, or text like "a|b"'
+        raise _RowError(f"must be {wanted}, got {shown(value)}") from None
+
+
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    RETRIEVAL: _passages,
+    CONTEXT: _passages,
+    CITATIONS: _ids,
+}
