@@ -4,6 +4,7 @@ A page is a sequence of steps in one temporary project, written as HTML comments
 own. A fenced block directly below a comment belongs to it.
 
     <!-- project: NAME -->          start anew with a copy of this example, or with `empty`
+    <!-- within: FOLDER -->         from here on, the project is this folder inside it
     <!-- file: PATH -->             write the block below into the project
     <!-- edit: PATH: OLD -> NEW --> change the one place where a file has OLD
     <!-- output: COMMAND -->        run it, and show it and its output in the block below
@@ -32,12 +33,13 @@ PAGES = (
     "docs/decisions.md",
     "docs/diagnosis.md",
     "docs/from-a-to-b.md",
+    "docs/imports.md",
     "examples/blackbox_rag/README.md",
     "examples/support_rag/README.md",
 )
 
 _STEP = re.compile(
-    r"^<!-- (?P<step>project|file|edit|output|error): (?P<text>[^\n]+) -->\n"
+    r"^<!-- (?P<step>project|within|file|edit|output|error): (?P<text>[^\n]+) -->\n"
     r"(?P<fence>```\w*\n(?P<block>.*?)^```\n)?",
     re.MULTILINE | re.DOTALL,
 )
@@ -89,6 +91,7 @@ class _Walk:
             return f"<!-- {step}: {text} -->\n```console\n$ {text}\n{shown}```\n"
         steps: dict[str, Callable[[str, str | None], None]] = {
             "project": self._start,
+            "within": self._enter,
             "file": self._write,
             "edit": self._edit,
         }
@@ -101,6 +104,9 @@ class _Walk:
         self._project.mkdir(parents=True)
         if name != "empty":
             self._run(f"rag-assets init --example {name} .", must_fail=False)
+
+    def _enter(self, name: str, block: str | None) -> None:
+        self._project = self._project / name
 
     def _write(self, name: str, block: str | None) -> None:
         if block is None:

@@ -50,10 +50,19 @@ _BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusi
 def commands_page() -> str:
     """`--help` of every command."""
     parts = [f"# Commands\n\n{_GENERATED}"]
-    for name in main.list_commands(click.Context(main)):
-        text = CliRunner().invoke(main, [name, "--help"], env={"COLUMNS": "100"}).stdout
-        parts.append(f"## {name}\n\n```text\n{text}```")
+    for words in _commands(main):
+        text = CliRunner().invoke(main, [*words, "--help"], env={"COLUMNS": "100"}).stdout
+        parts.append(f"## {' '.join(words)}\n\n```text\n{text}```")
     return "\n\n".join(parts) + "\n"
+
+
+def _commands(group: click.Group) -> Iterator[list[str]]:
+    """Every command as it is typed; those of a group follow it."""
+    for name in group.list_commands(click.Context(group)):
+        yield [name]
+        command = group.commands[name]
+        if isinstance(command, click.Group):
+            yield from ([name, *words] for words in _commands(command))
 
 
 def evaluators_page() -> str:

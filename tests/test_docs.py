@@ -15,7 +15,7 @@ from rag_assets.cli import main
 from rag_assets.contracts.config import Config
 from rag_assets.contracts.policy import Policy
 
-ALL_PAGES = (*PAGES, *REFERENCE)
+ALL_PAGES = (*PAGES, *REFERENCE, "docs/metrics.md")
 STALE = "The page is out of date: run `make docs` and look at the difference."
 BLOCK = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # Up to a comment, a pipe, or what the shell does with the output.

@@ -14,6 +14,7 @@ import rag_assets
 PACKAGE = Path(rag_assets.__file__).parent
 LAYERS = [
     {"contracts"},
+    {"formats"},
     {"statistics"},
     {"evaluators"},
     {"systems"},

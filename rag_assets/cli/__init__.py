@@ -8,6 +8,7 @@ from rag_assets.cli.diagnose import diagnose
 from rag_assets.cli.export import export
 from rag_assets.cli.gate import gate
 from rag_assets.cli.group import Program
+from rag_assets.cli.import_ import import_
 from rag_assets.cli.init import init
 from rag_assets.cli.inspect import inspect
 from rag_assets.cli.plan import plan
@@ -18,5 +19,5 @@ from rag_assets.cli.ui import ui
 main = Program(
     "rag-assets",
     help="Find out which stage of a RAG system failed, and decide a release on intervals.",
-    commands=[init, check, run, runs, inspect, diagnose, gate, compare, plan, export, ui],
+    commands=[init, import_, check, run, runs, inspect, diagnose, gate, compare, plan, export, ui],
 )

@@ -55,6 +55,19 @@ def _write_examples(formatter: click.HelpFormatter, examples: Sequence[str]) -> 
             formatter.write(f"{'':{formatter.current_indent}}{example}\n")
 
 
+class ExampleGroup(ExampleCommand, click.Group):
+    """A command with commands of its own, which stand below its options."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, then the commands."""
+        super().format_options(ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of their declaration."""
+        return list(self.commands)
+
+
 class Program(click.Group):
     """The group of all commands: every way to end it has its exit code."""
 

@@ -13,6 +13,7 @@ import click
 import rag_assets
 from rag_assets.cli.errors import Invocation
 from rag_assets.cli.group import ExampleCommand, option
+from rag_assets.cli.new_folder import refuse_used
 from rag_assets.cli.output import show, width
 from rag_assets.contracts.errors import InputError, nearest
 from rag_assets.contracts.loading import without_bytecode
@@ -49,7 +50,7 @@ def init(invocation: Invocation, folder: Path | None, example: str | None) -> in
     if folder is None:
         raise click.UsageError("Name the folder of the new project: rag-assets init my-rag")
     source = _MINIMAL if example is None else _example(example)
-    _refuse_used(folder)
+    refuse_used(folder)
     # Only contents are copied: the permissions of an installed package are its own affair.
     try:
         shutil.copytree(
@@ -87,13 +88,6 @@ def _title(example: Path) -> str:
     readme = example / "README.md"
     first = readme.read_text(encoding="utf-8").partition("\n")[0] if readme.is_file() else ""
     return first.partition(": ")[2]
-
-
-def _refuse_used(folder: Path) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file; name a new or empty folder.")
-    if folder.is_dir() and any(folder.iterdir()):
-        raise InputError(f"{folder} is not empty; name a new or empty folder.")
 
 
 def _decidable(folder: Path) -> list[Line]:

@@ -116,6 +116,21 @@ def check_case(
     return case
 
 
+def case_id_problem(raw: Mapping[str, Any]) -> str | None:
+    """What is wrong with the `id` of a case, or None."""
+    problem = id_problem(raw, "id")
+    if problem is not None:
+        return problem
+    value = raw["id"]
+    if len(value) > MAX_ID_LENGTH:
+        return f"id has {len(value)} characters; at most {MAX_ID_LENGTH} are allowed."
+    if _CONTROL.search(value):
+        return f"id must not hold a control character, got {shown(value)}."
+    if "..." in value:
+        return f'id must not hold "...", got {shown(value)}.'
+    return None
+
+
 def _case(raw: Mapping[str, Any], line: int, found: list[Problem], report: Report) -> Case | None:
     _check_keys(raw, report)
     expected = raw.get("expected")
@@ -160,7 +175,7 @@ def _check_keys(raw: Mapping[str, Any], report: Report) -> None:
         report("", f"The key {shown(name)} is not known.{hint}")
     # A required key that stands there misspelt is no second problem.
     if "id" in raw or not any(nearest(name, ["id"]) for name in unknown):
-        problem = _case_id_problem(raw)
+        problem = case_id_problem(raw)
         if problem is not None:
             report("id", problem)
     if raw.get("input") is None and not any(nearest(name, ["input"]) for name in unknown):
@@ -170,20 +185,6 @@ def _check_keys(raw: Mapping[str, Any], report: Report) -> None:
             problem = check(raw)
             if problem is not None:
                 report(name, problem)
-
-
-def _case_id_problem(raw: Mapping[str, Any]) -> str | None:
-    problem = id_problem(raw, "id")
-    if problem is not None:
-        return problem
-    value = raw["id"]
-    if len(value) > MAX_ID_LENGTH:
-        return f"id has {len(value)} characters; at most {MAX_ID_LENGTH} are allowed."
-    if _CONTROL.search(value):
-        return f"id must not hold a control character, got {shown(value)}."
-    if "..." in value:
-        return f'id must not hold "...", got {shown(value)}.'
-    return None
 
 
 def _metadata_problem(raw: Mapping[str, Any]) -> str | None:

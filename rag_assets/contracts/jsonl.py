@@ -19,24 +19,14 @@ class _RefusedError(ValueError):
     """JSON that Python would accept and the files of a project do not hold."""
 
 
-def json_lines(
-    data: bytes, file: str, problems: list[Problem]
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a file with the numbers of their lines; blank lines are skipped.
+def text_lines(data: bytes, file: str, problems: list[Problem]) -> Iterator[tuple[int, str]]:
+    """The lines of a file that are not blank, with their numbers from 1.
 
     Args:
         data: the content: UTF-8 with or without a byte order mark; a line ends at LF or CR LF.
         file: the file as messages name it.
-        problems: what is wrong with a line is appended here.
+        problems: a byte that is not UTF-8 is appended here.
     """
-    for line, text in _lines(data, file, problems):
-        raw = _object(text, file, line, problems)
-        if raw is not None:
-            yield line, raw
-
-
-def _lines(data: bytes, file: str, problems: list[Problem]) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, with their numbers."""
     start = len(codecs.BOM_UTF8) if data.startswith(codecs.BOM_UTF8) else 0
     for number, line in enumerate(data[start:].split(b"\n"), 1):
         try:
@@ -48,6 +38,22 @@ def _lines(data: bytes, file: str, problems: list[Problem]) -> Iterator[tuple[in
             if text.strip(_WHITE):
                 yield number, text
         start += len(line) + 1
+
+
+def json_lines(
+    data: bytes, file: str, problems: list[Problem]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a file with the numbers of their lines; blank lines are skipped.
+
+    Args:
+        data: the content: UTF-8 with or without a byte order mark; a line ends at LF or CR LF.
+        file: the file as messages name it.
+        problems: what is wrong with a line is appended here.
+    """
+    for line, text in text_lines(data, file, problems):
+        raw = _object(text, file, line, problems)
+        if raw is not None:
+            yield line, raw
 
 
 def _object(text: str, file: str, line: int, problems: list[Problem]) -> dict[str, Any] | None:

@@ -1,0 +1,1 @@
+"""Files of other tools, and the projects that are made of them."""
