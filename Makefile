@@ -3,6 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Data sets that are not part of the repository; tests that need them are skipped without them.
+ifneq ($(wildcard ../shared/data),)
+export RAG_ASSETS_DATA ?= $(abspath ../shared/data)
+endif
 DEMO := $(VENV)/demo
 
 .PHONY: demo test lint format docs ui bench clean
