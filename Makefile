@@ -38,6 +38,7 @@ ui: $(READY)
 	@cd $(DEMO) && $(abspath $(BIN))/rag-assets ui
 
 bench: $(READY)
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	$(BIN)/python -m benchmarks
 
 clean:

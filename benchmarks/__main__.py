@@ -12,14 +12,19 @@ from pathlib import Path
 
 from benchmarks.budgets import Section
 from benchmarks.commands import from_ui, start_up, waiting
+from benchmarks.cranfield import cranfield
+from benchmarks.data import has_data
 from benchmarks.measuring import printed
 from benchmarks.plot import SIZES, growth
 from benchmarks.readme import with_measured
+from benchmarks.real_text import real_text
 from benchmarks.whole_runs import WholeRuns, breakdowns, disk, whole_runs
 
 HERE = Path(__file__).parent
 PAGE = HERE / "README.md"
 PICTURE = HERE / "cost_per_case.png"
+# Measured only where the data sets are.
+REAL_DATA = ("cranfield", "real text")
 
 
 def sections(options: argparse.Namespace, folder: Path) -> dict[str, Callable[[], Section]]:
@@ -34,6 +39,10 @@ def sections(options: argparse.Namespace, folder: Path) -> dict[str, Callable[[]
         "waiting": lambda: waiting(folder, cases),
         "ui": lambda: from_ui(folder, cases),
         "statistics": lambda: Section("statistics", printed("statistics").splitlines()),
+    }
+    found |= {
+        "cranfield": lambda: cranfield(folder),
+        "real text": lambda: real_text(folder / "real-text"),
     }
     if options.plot:
         found["growth"] = lambda: growth(runs, options.plot_sizes, PICTURE)
@@ -54,7 +63,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="rag-assets-bench-") as folder:
         every = sections(options, Path(folder))
-        chosen = options.only or list(every)
+        chosen = options.only or [name for name in every if has_data() or name not in REAL_DATA]
         if unknown := set(chosen) - every.keys():
             parser.error(f"no such section: {min(unknown)}; there are {', '.join(every)}")
         for name in chosen:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -51,9 +51,11 @@ class WholeRuns:
 
     Attributes:
         folder: where the suites are made.
+        make: writes a project with so many cases into a folder.
     """
 
     folder: Path
+    make: Callable[[Path, int], Path] = make_suite
     _cold: dict[int, Cost] = field(default_factory=dict)
     _warm: dict[int, Measured] = field(default_factory=dict)
 
@@ -89,7 +91,7 @@ class WholeRuns:
         return self._warm[cases]
 
     def _run_anew(self, cases: int) -> Measured:
-        make_suite(self.project(cases), cases)
+        self.make(self.project(cases), cases)
         return self._run(cases)
 
     def _run(self, cases: int) -> Measured:

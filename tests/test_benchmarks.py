@@ -13,9 +13,11 @@ import pytest
 from benchmarks.__main__ import sections
 from benchmarks.breakdown import Clock, dagster_share
 from benchmarks.budgets import Budget, Section
+from benchmarks.cranfield import load_collection
 from benchmarks.readme import with_measured
 from benchmarks.sizes import log_size, store_size
 from benchmarks.suites import make_suite
+from shared_data import shared_data
 
 ROOT = Path(__file__).parent.parent
 PAGE = """\
@@ -95,3 +97,22 @@ def test_the_page_has_a_place_for_every_section(tmp_path: Path) -> None:
     options = Namespace(sizes=(), cases=0, plot=True, plot_sizes=())
     new = {name: f"new {name}" for name in sections(options, tmp_path)}
     assert all(text in with_measured(page, new) for text in new.values())
+
+
+def test_questions_of_cranfield_belong_to_their_judgments() -> None:
+    """Their words stand in the relevant abstracts; joined by number, hardly any do."""
+    found = load_collection(shared_data("cranfield"))
+
+    def shared_words(names: list[str]) -> float:
+        shares = []
+        for name, question in zip(names, found.questions, strict=True):
+            words = {word for word in question.split() if len(word) > 5}
+            for doc_id, grade in found.grades.get(name, {}).items():
+                if grade > 0 and words:
+                    held = words & set(found.documents[doc_id].split())
+                    shares.append(len(held) / len(words))
+        return sum(shares) / len(shares)
+
+    assert (found.places[2], found.numbers[2]) == ("3", "4")
+    assert shared_words(found.places) == pytest.approx(0.267, abs=5e-4)
+    assert shared_words(list(found.numbers)) == pytest.approx(0.083, abs=5e-4)
