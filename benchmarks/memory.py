@@ -67,7 +67,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", default="2000,8000,20000")
     options = parser.parse_args()
-    commands = (("run",), ("run", "--json"), ("inspect", "latest", "--json"), ("gate", "latest"))
+    commands = (
+        ("run",),
+        ("run", "--json"),
+        ("inspect", "latest", "--json"),
+        ("gate", "latest"),
+        ("compare", "latest", "latest~1"),
+        ("export", "latest"),
+    )
     folder = Path(tempfile.mkdtemp(prefix="rag-assets-memory-"))
     print("| cases | passages | command | seconds | peak memory |\n|---|---|---|---|---|")
     for size in (int(size) for size in options.sizes.split(",")):

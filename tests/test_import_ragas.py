@@ -38,6 +38,7 @@ SAMPLES = [
         "reference_contexts": [SHIP],
     },
     {"user_input": "A phone number?", "response": "I do not know.", "reference": None},
+    {"user_input": "When does it arrive?", "response": "Soon.", "reference_contexts": [SHIP]},
 ]
 
 
@@ -85,7 +86,7 @@ def outcome(run: Run, case_id: str, criterion: str) -> tuple[str, str | None, fl
 def test_both_formats_hold_the_same_samples() -> None:
     found, problems = read("s.jsonl", jsonl(*SAMPLES))
     assert problems == []
-    assert [one.id for one in found] == [None, "ship", None]
+    assert [one.id for one in found] == [None, "ship", None, None]
     assert found[0].retrieved_contexts == [SHIP, REFUND, REFUND]
     assert found[0].rest == {"persona": "buyer"}
     assert (found[2].reference, found[2].retrieved_contexts, found[2].rest) == (None, None, {})
@@ -236,14 +237,14 @@ def test_the_summary_counts_what_each_rule_applies_to(tmp_path: Path) -> None:
     assert (
         result.stdout
         == """\
-made holds 3 recorded results.
+made holds 4 recorded results.
 
 Samples of s.csv
-    3  samples
-    2  without an id, named row-N by their place
+    4  samples
+    3  without an id, named row-N by their place
     1  without a response: missing in every metric of the answer, field_absent
-    1  without a reference: excluded from metrics that compare the answer, no_expected
-    1  without a retrieval, or its ids: missing in every metric of it, artifact_absent
+    2  without a reference: excluded from metrics that compare the answer, no_expected
+    2  without a retrieval, or its ids: missing in every metric of it, artifact_absent
     1  without reference contexts: excluded from metrics of retrieval, no_relevance_labels
     4  retrieved passages, compared by their texts, because the file has no ids of both
     1  further columns, kept as metadata: persona
@@ -263,23 +264,22 @@ def test_an_imported_project_runs_at_once(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     with project.store.reading() as reader:
         run = project.read(reader.runs()[0].id)
-    ids = ("row-1", "ship", "row-3")
+    ids = ("row-1", "ship", "row-3", "row-4")
     assert [outcome(run, one, "answer_token_f1") for one in ids] == [
         ("observed", None, 0.8),
         ("missing", "field_absent", None),
         ("excluded", "no_expected", None),
+        ("excluded", "no_expected", None),
     ]
-    # The same passage twice keeps its place, and the third row retrieved nothing that is known.
+    # The same passage twice keeps its place; a retrieval that is not there is not an empty one.
     assert [outcome(run, one, "mrr_at_3") for one in ids] == [
         ("observed", None, 0.5),
         ("observed", None, 0.0),
         ("excluded", "no_relevance_labels", None),
+        ("missing", "artifact_absent", None),
     ]
-    assert [outcome(run, one, "answer_given")[0] for one in ids] == [
-        "observed",
-        "missing",
-        "observed",
-    ]
+    given = ["observed", "missing", "observed", "observed"]
+    assert [outcome(run, one, "answer_given")[0] for one in ids] == given
 
 
 def test_passages_without_ids_are_named_by_their_texts(tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ def test_passages_without_ids_are_named_by_their_texts(tmp_path: Path) -> None:
         },
         "metadata": {"persona": "buyer"},
     }
-    result, *_, last = rows(project, "results.jsonl")
+    result, _, last, _ = rows(project, "results.jsonl")
     assert result["doc_ids"][1:] == [{"doc_id": text_id(REFUND), "text": REFUND}] * 2
     assert last == {"case_id": "row-3", "answer": "I do not know."}
 
