@@ -107,7 +107,7 @@ def test_a_stored_comparison_is_printed_again(program: Program) -> None:
     other = "sha256:000000000000"
     unknown = program("inspect", other)
     assert unknown.exit_code == 2
-    assert f'There is no comparison "{other}". The newest is sha256:' in unknown.stderr
+    assert f'There is no comparison or diagnosis "{other}". The newest' in unknown.stderr
 
 
 def test_slices_follow_the_baselines_membership(program: Program) -> None:

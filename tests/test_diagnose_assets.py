@@ -124,3 +124,12 @@ def test_the_asset_is_written_by_its_own_job_alone(launched: Launched) -> None:
     assert node.partitions_def is not None
     assert set(EXPECTED) < set(node.partitions_def.get_partition_keys())
     assert "switches_diagnosis" in str(node.description)
+
+
+def test_a_suite_without_answers_has_a_job_that_needs_its_config(tmp_path: Path) -> None:
+    project = Switches(tmp_path)
+    for name in ("contains, criterion: answer_correct", "token_f1, criterion: answer_f1"):
+        project.replace("rag_assets.yaml", f"  - {{type: {name}, field: answer}}\n", "")
+    run = project.run(["passes", "ranked_out"])
+    assert run.metric("hit_rate_at_2").observed == 2
+    assert run.row.state == "DECIDED"

@@ -237,3 +237,33 @@ def test_a_diagnosis_is_exported_as_it_was_stored(ran: tuple[Switches, Run]) -> 
         "GENERATION_FAILURE": 3,
         "UNRESOLVED": 5,
     }
+
+
+def test_a_signal_ends_a_diagnosis_after_the_calls_in_flight(tmp_path: Path) -> None:
+    project = Switches(tmp_path)
+    project.replace(
+        "app.py",
+        'if mode == "raises later"',
+        'if before and input["question"] == "ranked_last":\n'
+        "            import os, signal, time\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "            time.sleep(0.3)\n"
+        '        if mode == "raises later"',
+    )
+    selected = ["dropped_by_budget", "ranked_last", "ranked_out"]
+    run = project.run(selected)
+    project.calls()
+    called = call(tmp_path, "diagnose", "latest", *COMMON)
+    assert called.exit_code == 130, called.output
+    # The control had come to its second case, whose answer is on record.
+    assert project.calls() == {"generate": 2}
+    with project.store.reading() as reader:
+        (child,) = (row for row in reader.runs() if row.parent is not None)
+        assert reader.diagnoses("sha256:") == []
+        stages = reader.case_stages(child.id)
+    assert (child.state, child.parent) == ("INTERRUPTED", run.row.id)
+    generated = [row.case_id for row in stages if row.stage == "generation" and row.digest]
+    assert generated == ["dropped_by_budget", "ranked_last"]
+    # Asked for again, it begins anew.
+    again = call(tmp_path, "runs", "--all").stdout
+    assert f"(child of {run.row.id})" in again

@@ -350,10 +350,10 @@ def test_an_export_that_breaks_off_leaves_what_was_there(sample):
 def test_unknown_references(sample):
     assert call(sample.root, "export", "latest").stderr.startswith("This project has no run yet.")
     sample.run()
-    for reference in ("run_nothing", "sha256:0"):
+    for reference, what in (("run_nothing", "run"), ("sha256:0", "comparison or diagnosis")):
         result = call(sample.root, "export", reference)
         assert result.exit_code == 2
-        assert f'There is no {"run" if reference[0] == "r" else "comparison"} "' in result.stderr
+        assert f'There is no {what} "{reference}"' in result.stderr
     assert not (sample.root / "bundles").exists()
 
 

@@ -103,16 +103,20 @@ def diagnosis_job(project: Project, suite: Suite) -> dg.JobDefinition:
         for view in found:
             _write(context, suite, view, parent)
 
-    criteria = diagnosable_criteria(project)
-    preset = {"run": "latest", "intervention": "gold-context"}
-    if criteria:
-        preset["criterion"] = criteria[0]
+    # What the Launchpad begins with, where there is anything to diagnose.
+    preset = {
+        "ops": {
+            suite.diagnosis_op: {
+                "config": {"run": "latest", "intervention": "gold-context", "criterion": criterion}
+            }
+        }
+        for criterion in diagnosable_criteria(project)[:1]
+    }
 
     @dg.job(
         name=suite.diagnosis_job,
         description="Executes the failed cases of a run again with one thing changed.",
-        # What the Launchpad begins with.
-        config={"ops": {suite.diagnosis_op: {"config": preset}}},
+        config=preset or None,
         executor_def=dg.in_process_executor,
     )
     def job() -> None:
