@@ -103,20 +103,17 @@ def diagnosis_job(project: Project, suite: Suite) -> dg.JobDefinition:
         for view in found:
             _write(context, suite, view, parent)
 
-    # What the Launchpad begins with, where there is anything to diagnose.
-    preset = {
-        "ops": {
-            suite.diagnosis_op: {
-                "config": {"run": "latest", "intervention": "gold-context", "criterion": criterion}
-            }
-        }
-        for criterion in diagnosable_criteria(project)[:1]
-    }
+    preset = None
+    criteria = diagnosable_criteria(project)
+    if criteria:
+        # What the Launchpad begins with.
+        begun = {"run": "latest", "intervention": "gold-context", "criterion": criteria[0]}
+        preset = {"ops": {suite.diagnosis_op: {"config": begun}}}
 
     @dg.job(
         name=suite.diagnosis_job,
         description="Executes the failed cases of a run again with one thing changed.",
-        config=preset or None,
+        config=preset,
         executor_def=dg.in_process_executor,
     )
     def job() -> None:
