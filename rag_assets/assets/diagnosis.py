@@ -103,18 +103,18 @@ def diagnosis_job(project: Project, suite: Suite) -> dg.JobDefinition:
         for view in found:
             _write(context, suite, view, parent)
 
-    preset = None
+    preset: dict[str, Any] = {}
     criteria = diagnosable_criteria(project)
     if criteria:
         # What the Launchpad begins with.
         begun = {"run": "latest", "intervention": "gold-context", "criterion": criteria[0]}
-        preset = {"ops": {suite.diagnosis_op: {"config": begun}}}
+        preset["config"] = {"ops": {suite.diagnosis_op: {"config": begun}}}
 
     @dg.job(
         name=suite.diagnosis_job,
         description="Executes the failed cases of a run again with one thing changed.",
-        config=preset,
         executor_def=dg.in_process_executor,
+        **preset,
     )
     def job() -> None:
         run()
