@@ -64,11 +64,15 @@ CONFIG = {
         "the version of what is searched: a text, `{file: path}` (its trimmed content) or "
         "`{callable: module:function}` (what it returns)"
     ),
-    "system.http.url": "where the service answers; a user and password in it are masked",
+    "system.http.url": (
+        "where the service answers; a user, a password, a parameter that carries a credential and "
+        "`${NAME}` are refused here: they belong in `headers`"
+    ),
     "system.http.method": "the request is JSON with every method",
     "system.http.headers": (
         "name to value; `${NAME}` is an environment variable, whose value is masked in everything "
-        "that comes back and stored nowhere. A credential is never written out here"
+        "that comes back and stored nowhere. A value of fewer than 4 characters is not masked. A "
+        "credential is never written out here"
     ),
     "system.http.body": (
         "a template; the input of the case without it. `{{ input }}`, `{{ case.id }}`, "

@@ -594,6 +594,24 @@ def test_wrong_kinds_of_system(
     [
         ("url: ftp://h/", "url", "url must be a URL like http://127.0.0.1:8000/answer."),
         ("url: http://h:x/", "url", "url must be a URL like http://127.0.0.1:8000/answer."),
+        (
+            "url: 'https://h/?token=${API_TOKEN}'",
+            "url",
+            (
+                "url is sent as it stands here, and nothing is filled in for ${; values of the "
+                "environment belong in headers, as in headers: {Authorization: Bearer "
+                "${API_TOKEN}}."
+            ),
+        ),
+        (
+            "url: 'https://me:canary@h/?api_key=canary'",
+            "url",
+            (
+                "url holds a user or a password and the parameter api_key, and this file and the "
+                "records would show it; keep the secret in an environment variable, and send it "
+                "in a header, as in headers: {Authorization: Bearer ${API_TOKEN}}."
+            ),
+        ),
         ("method: PATCH", "method", 'method must be one of POST, GET, PUT, got "PATCH".'),
         (
             "headers: {X-Count: 3}",

@@ -466,41 +466,21 @@ def test_any_retry_after_is_a_wait(written: str, date: str | None) -> None:
 
 
 def echo(asked: Asked) -> Reply:
-    return Reply(int(asked.body), {"you sent": dict(asked.headers), "at": asked.path})
+    return Reply(int(asked.body), {"you sent": dict(asked.headers)})
 
 
 def test_secrets_are_sent_and_shown_nowhere(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", "canary-7c1f-env")
     headers = {"Authorization": "Bearer ${TOKEN}", "X-Other": "${TOKEN}", "X-Model": "large"}
     with serving_http(echo) as service:
-        url = service.url.replace("//", "//user:canary-7c1f-url@") + "?token=canary-7c1f-query&k=3"
-        system = system_at(place, url, headers=headers, retries={**AT_ONCE, "attempts": 1})
+        system = system_at(place, service.url, headers=headers, retries={**AT_ONCE, "attempts": 1})
         good, bad = call_of(system, a_case(input=200)), call_of(system, a_case(input=400))
     assert service.asked[0].headers["Authorization"] == "Bearer canary-7c1f-env"
-    assert service.asked[0].path == "/answer?token=canary-7c1f-query&k=3"
     assert good.value.output["you sent"]["Authorization"] == "Bearer ***"
-    assert good.value.output["at"] == "/answer?token=***&k=3"
     assert '"Authorization": "Bearer ***"' in failure(bad)[2]
     shown = json.dumps(system.settings) + repr(system) + repr(good) + repr(bad)
     assert "canary" not in shown
-    http = system.settings["http"]
-    assert http["url"] == f"{service.url}?token=***&k=3"
-    assert http["headers"] == headers
-
-
-def test_a_password_of_the_url_is_masked_as_it_was_sent(place: Place) -> None:
-    with serving_http(echo) as service:
-        url = service.url.replace("//", "//user:canary-7c1f@")
-        sent = call_of(system_at(place, url), a_case(input=200)).value.output["you sent"]
-    assert service.asked[0].headers["Authorization"].startswith("Basic ")
-    assert sent["Authorization"] == "Basic ***"
-
-
-def test_no_connection_names_no_secret(place: Place) -> None:
-    url = f"http://user:canary@127.0.0.1:{closed_port()}/?api_key=canary2"
-    text = str(call_of(system_at(place, url, retries={"attempts": 1})))
-    assert "api_key=***" in text
-    assert "canary" not in text
+    assert system.settings["http"]["headers"] == headers
 
 
 def test_a_secret_is_masked_before_the_text_is_cut(
@@ -516,8 +496,7 @@ def test_the_identity_knows_no_secret(place: Place, monkeypatch: pytest.MonkeyPa
     identities = set()
     for token in ("one-token", "two-token"):
         monkeypatch.setenv("TOKEN", token)
-        url = f"http://u:{token}@127.0.0.1:1/?token={token}"
-        identities.add(system_at(place, url, headers={"X-A": "${TOKEN}"}).identity)
+        identities.add(system_at(place, "http://h/", headers={"X-A": "${TOKEN}"}).identity)
     assert len(identities) == 1
 
 

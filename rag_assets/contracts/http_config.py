@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 
 from rag_assets.contracts.errors import Problem
 from rag_assets.contracts.kinds import kind_problem
-from rag_assets.contracts.secrets import REFERENCE, is_credential
+from rag_assets.contracts.secrets import REFERENCE, credentials_in_url, is_credential
 from rag_assets.contracts.template import template_problems
 from rag_assets.contracts.text import shown
 from rag_assets.contracts.timing import Retries, Seconds
@@ -25,6 +25,12 @@ _NOT_IN_HEADER = re.compile(r"[^\t\x20-\x7e]")
 
 
 def _must_be_url(value: str) -> str:
+    # No message repeats the value, which may hold a password.
+    if "${" in value:
+        raise ValueError(
+            "is sent as it stands here, and nothing is filled in for ${; values of the environment "
+            "belong in headers, as in headers: {Authorization: Bearer ${API_TOKEN}}"
+        )
     try:
         parts = urlsplit(value)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname)
@@ -32,8 +38,14 @@ def _must_be_url(value: str) -> str:
     except ValueError:
         usable = False
     if not usable or re.search(r"\s", value):
-        # The value itself may hold a password.
         raise ValueError("must be a URL like http://127.0.0.1:8000/answer")
+    found = credentials_in_url(value)
+    if found:
+        raise ValueError(
+            f"holds {' and '.join(found)}, and this file and the records would show it; keep the "
+            "secret in an environment variable, and send it in a header, as in "
+            "headers: {Authorization: Bearer ${API_TOKEN}}"
+        )
     return value
 
 
@@ -123,15 +135,10 @@ def _artifact_problems(artifacts: Any) -> Iterator[tuple[str, str]]:
             yield f"{_KEY}.artifacts.{kind}", f"The kind {problem}."
 
 
-def described(http: HttpSettings, url: str) -> dict[str, Any]:
-    """What of the settings decides the answers, as JSON; headers as they are written.
-
-    Args:
-        http: the settings.
-        url: the URL without what is secret in it.
-    """
+def described(http: HttpSettings) -> dict[str, Any]:
+    """What of the settings decides the answers, as JSON; headers as they are written."""
     return {
-        "url": url,
+        "url": http.url,
         "method": http.method,
         "headers": dict(http.headers),
         "body": http.body,

@@ -1,16 +1,15 @@
-"""What must not be shown or stored: values from the environment, and credentials in a URL.
+"""What must not be shown or stored: values from the environment, and where they may not stand.
 
 A value is secret by where it comes from and by the name it goes by, never by how it looks.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit
 
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 """`${NAME}`: an environment variable."""
@@ -19,9 +18,8 @@ MASK = "***"
 SHORTEST = 4
 """Shorter values are not masked: they can be guessed, and masking them would garble any text."""
 
-_BASIC = "Basic "
 _CREDENTIAL = re.compile(
-    r"auth(?!or(?!iz))|cookie|token|secret|passw|pwd|credential|key(?!word)", re.IGNORECASE
+    r"auth(?!or(?!iz))|cookie|token(?!s\b|iz)|secret|passw|pwd|credential|key(?!word)", re.IGNORECASE
 )
 
 
@@ -70,41 +68,14 @@ def substituted(text: str, environment: Mapping[str, str]) -> str:
     return REFERENCE.sub(lambda match: environment[match[1]], text)
 
 
-def url_secrets(url: str) -> set[str]:
-    """The password of a URL, and its parameters that carry credentials, in every spelling.
+def credentials_in_url(url: str) -> list[str]:
+    """What of a URL carries a credential, by its name: no value is in the answer.
 
-    A user without a password is a key in the place of one.
+    Args:
+        url: a URL that can be split into its parts.
     """
     parts = urlsplit(url)
     pairs = parse_qsl(parts.query, keep_blank_values=True)
-    written = parts.password or parts.username or ""
-    plain = {unquote(written), *(value for name, value in pairs if is_credential(name))}
-    sent = (basic_authorization(url) or "").removeprefix(_BASIC)
-    return plain | {quote(value, safe="") for value in plain} | {written, sent}
-
-
-def basic_authorization(url: str) -> str | None:
-    """The `Authorization` header for the user and password of a URL; None where it has none."""
-    parts = urlsplit(url)
-    if not parts.username and not parts.password:
-        return None
-    pair = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
-    return _BASIC + base64.b64encode(pair.encode("utf-8")).decode("ascii")
-
-
-def url_without_user(url: str) -> str:
-    """A URL without user and password."""
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-
-
-def url_without_secrets(url: str) -> str:
-    """A URL without user and password, and with its credentials masked."""
-    parts = urlsplit(url_without_user(url))
-    query = "&".join(_masked_parameter(one) for one in parts.query.split("&") if one)
-    return urlunsplit(parts._replace(query=query))
-
-
-def _masked_parameter(written: str) -> str:
-    name, equals, value = written.partition("=")
-    return f"{name}{equals}{MASK}" if value and is_credential(unquote(name)) else written
+    named = dict.fromkeys(name for name, value in pairs if value and is_credential(name))
+    has_user = bool(parts.username or parts.password)
+    return [*(["a user or a password"] if has_user else []), *(f"the parameter {n}" for n in named)]

@@ -15,15 +15,7 @@ from rag_assets.contracts.errors import ArtifactError, Problem
 from rag_assets.contracts.http_config import HttpSettings, described, header_problem
 from rag_assets.contracts.kinds import json_copy, recorded_artifact
 from rag_assets.contracts.paths import NOTHING, value_at
-from rag_assets.contracts.secrets import (
-    Secrets,
-    basic_authorization,
-    references,
-    substituted,
-    url_secrets,
-    url_without_secrets,
-    url_without_user,
-)
+from rag_assets.contracts.secrets import Secrets, references, substituted
 from rag_assets.contracts.system_config import SystemKind
 from rag_assets.contracts.template import TemplateError, placeholders, render
 from rag_assets.systems.attempts import CallError
@@ -71,7 +63,7 @@ class HttpSystem(BlackBox):
 
     Attributes:
         http: the settings as the config has them.
-        url, headers: as they are sent.
+        headers: as they are sent.
         secrets: what is masked in everything that comes back.
         connections: the clients, shared by the calls of a run.
     """
@@ -79,8 +71,7 @@ class HttpSystem(BlackBox):
     kind: ClassVar[SystemKind] = "http"
     retries_timeouts: ClassVar[bool] = True
 
-    http: HttpSettings = field(repr=False)
-    url: str = field(repr=False)
+    http: HttpSettings
     headers: Mapping[str, str] = field(repr=False)
     secrets: Secrets = field(repr=False, compare=False)
     connections: Connections = field(default_factory=Connections, repr=False, compare=False)
@@ -98,7 +89,7 @@ class HttpSystem(BlackBox):
     @property
     def own_settings(self) -> Mapping[str, Any]:
         """What is asked, and what is read from the answer."""
-        return {"http": described(self.http, url_without_secrets(self.http.url))}
+        return {"http": described(self.http)}
 
     def execution_of(self, case: Case, sample: int = 0) -> str:
         """Identity of the execution of a case; its id is part of it only when it is sent."""
@@ -120,7 +111,7 @@ class HttpSystem(BlackBox):
             raise HttpError(str(error)) from None
         try:
             response = await self.connections.client().request(
-                http.method, self.url, json=body, headers=self.headers
+                http.method, http.url, json=body, headers=self.headers
             )
         except httpx.RequestError as error:
             # Decided on the type: a request that cannot be made is not made again.
@@ -157,7 +148,7 @@ class HttpSystem(BlackBox):
     def _unanswered(self, error: httpx.RequestError) -> str:
         text = self.secrets.masked(str(error))
         what = ": ".join(part for part in (type(error).__name__, text) if part)
-        return f"no answer from {url_without_secrets(self.http.url)} ({what})"
+        return f"no answer from {self.http.url} ({what})"
 
     def _content(self, response: httpx.Response) -> Any:
         status = response.status_code
@@ -228,9 +219,8 @@ def load_http(config: Config, name: str, problems: list[Problem]) -> HttpSystem 
         retries=(http.retries or settings.retries).for_http(),
         seed=config.seed,
         http=http,
-        url=url_without_user(http.url),
         headers=headers,
-        secrets=Secrets({*(os.environ[name] for name in named), *url_secrets(http.url)}),
+        secrets=Secrets(os.environ[name] for name in named),
     )
 
 
@@ -251,7 +241,4 @@ def _headers(http: HttpSettings, report: Report) -> dict[str, str]:
         if problem is not None:
             report(f"http.headers.{name}", f"{problem} (in the environment variables it names).")
         made[name] = value
-    basic = basic_authorization(http.url)
-    if basic is not None and not any(name.lower() == "authorization" for name in http.headers):
-        made["Authorization"] = basic
     return made
