@@ -77,8 +77,8 @@ CONFIG = {
     "system.http.body": (
         "a template; the input of the case without it. `{{ input }}`, `{{ case.id }}`, "
         "`{{ case.user }}`, `{{ case.as_of }}` and `{{ seed }}` stand for values, and dotted paths "
-        "lead further (`{{ input.question }}`). A text that is one placeholder becomes the JSON "
-        "value, one inside a longer text becomes text"
+        "lead further (`{{ input.question }}`); one that no case has is refused. A text that is "
+        "one placeholder becomes the JSON value, one inside a longer text becomes text"
     ),
     "system.http.output_path": (
         "dotted path of the output in the response, such as `data.0.text`; the whole response "

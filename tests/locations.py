@@ -72,7 +72,7 @@ def _answer(root: Path, query: str, variables: dict[str, Any]) -> Any:
     from dagster_graphql.test.utils import execute_dagster_graphql
 
     from rag_assets.assets.instance import open_instance
-    from rag_assets.evaluation.project import load_config
+    from rag_assets.evaluation.places import load_config
 
     target = PythonFileTarget(
         python_file=str(HERE / "sample_location.py"),

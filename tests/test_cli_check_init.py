@@ -142,12 +142,39 @@ def test_check_counts_only_eligible_cases_and_names_comparison_rules(sample):
 
 def test_check_warns(sample):
     sample.replace("rag_assets.yaml", "    index_version: v1\n", "")
+    sample.replace("rag_assets.yaml", "  name: sample\n", "  name: other\n")
+    text = (sample.root / "rag_assets.yaml").read_text()
+    sample.write("rag_assets.yaml", text + "slices: [metadata.topc, metadata.topic]\n")
+    row = {"id": "one", "input": {"question": "a"}, "metadata": {"topic": "t"}}
+    sample.cases({**row, "expected": {"answer": "a", "relevant": [{"doc_id": "a"}]}})
     sample.replace("app.py", 'log("generate"', 'getattr(self, "lo" + "g", print)("generate"')
-    text = call(sample.root, "check").stdout
-    warnings = text[text.index("Warnings\n") :].splitlines()
-    assert warnings[1].startswith("    No index_version is declared: ")
-    assert warnings[2].startswith("    Code of generate: ")
-    assert warnings[3:] == ["", "Next: rag-assets run"]
+    result = call(sample.root, "check")
+    assert (result.exit_code, "Warnings" in result.stdout) == (0, False)
+    slices, index, name, code = result.stderr.splitlines()
+    assert slices == (
+        "No case has metadata.topc: the slice holds every case under one value. The metadata keys "
+        'are topic. Did you mean "topic"?'
+    )
+    assert index.startswith("No index_version is declared: ")
+    assert name == 'The decorator names the system "sample", and system.name "other" holds.'
+    assert code.startswith("Code of generate: ")
+    ran = call(sample.root, "run", "--limit", "1")
+    assert ran.stderr.splitlines()[:2] == [slices, index]
+
+
+def test_check_says_which_name_of_a_callable_holds(sample):
+    decorated = '@system(name="inside")\ndef run(input):\n    return {"answer": "x"}\n'
+    sample.write("app.py", "from rag_assets import system\n\n\n" + decorated)
+    text = "project: p\ndataset: cases.jsonl\nsystem: {name: NAME, callable: 'app:run'}\n"
+    text += "evaluators: [{type: contains, criterion: c, field: answer}]\n"
+    for name, told in (
+        ("outside", ['The decorator names the system "inside", and system.name "outside" holds.']),
+        ("inside", []),
+    ):
+        sample.write("rag_assets.yaml", text.replace("NAME", name))
+        result = call(sample.root, "check")
+        assert result.stderr.splitlines() == told
+        assert f"system   {name}  callable" in result.stdout
 
 
 def test_check_tells_every_problem(sample):
@@ -157,7 +184,127 @@ def test_check_tells_every_problem(sample):
     assert result.exit_code == 2
     assert result.stdout == ""
     places = [text.split(": ")[0] for text in result.stderr.splitlines()]
-    assert places == ["cases.jsonl:2", "cases.jsonl:2", "rag_assets.yaml:11"]
+    assert places == ["rag_assets.yaml:11", "cases.jsonl:2", "cases.jsonl:2"]
+
+
+def test_check_tells_the_problems_of_all_files_beside_those_of_keys(sample):
+    sample.write(
+        "rag_assets.yaml",
+        "project: 7\n"
+        "dataset: cases.jsonl\n"
+        "replicats: 2\n"
+        "system:\n"
+        "  name: sample\n"
+        "  timeout_s: -1\n"
+        "  recorded: {path: r.csv}\n"
+        "slices: [relevant_position, metadata.topic, 3]\n"
+        "evaluators:\n"
+        "  - {type: contains, field: 5}\n"
+        "  - {type: regex, criterion: 1, pattern: '('}\n"
+        "  - {type: mrr}\n"
+        "  - {type: mrr, k: 10}\n"
+        "  - 12\n"
+        "  - {type: exact, criterion: answer_correct, casefld: true}\n"
+        "metrics:\n"
+        "  - {id: p50, source: generation_ms, quantile: 0.5}\n"
+        "  - {id: p90, source: latency_ms, quantile: 2}\n",
+    )
+    sample.cases(
+        {
+            "id": "a",
+            "input": 1,
+            "metadata": {"topic": []},
+            "expected": {"relevant": [{"doc_id": "a"}]},
+        }
+    )
+    sample.write(
+        "release.yaml",
+        "required_cases: [b]\n"
+        "rules:\n"
+        "  - {id: one, metric: mrr_at_10, min: 0.5, max: 0.6}\n"
+        "  - {id: two, metric: unknown, min: 0.5}\n",
+    )
+    result = call(sample.root, "check")
+    assert result.exit_code == 2
+    assert [": ".join(row.split(": ")[:2]) for row in result.stderr.splitlines()] == [
+        "rag_assets.yaml:1: project",
+        "rag_assets.yaml:3: replicats",
+        "rag_assets.yaml:6: system.timeout_s",
+        "rag_assets.yaml:8: slices.0",
+        "rag_assets.yaml:8: slices.1",
+        "rag_assets.yaml:8: slices.2",
+        "rag_assets.yaml:10: evaluators.0.criterion",
+        "rag_assets.yaml:10: evaluators.0.field",
+        "rag_assets.yaml:11: evaluators.1.criterion",
+        "rag_assets.yaml:11: evaluators.1.pattern",
+        "rag_assets.yaml:14: evaluators.4",
+        "rag_assets.yaml:15: evaluators.5.casefld",
+        "rag_assets.yaml:17: metrics.0.source",
+        "rag_assets.yaml:18: metrics.1.quantile",
+        "release.yaml:3: rules.0",
+    ]
+
+
+def _problems(sample):
+    result = call(sample.root, "check")
+    assert result.exit_code == 2
+    return result.stderr.splitlines()
+
+
+def test_a_policy_is_checked_against_all_that_is_certain(sample):
+    sample.replace("rag_assets.yaml", "name: sample", "name: sample\n  timeout_s: 0")
+    sample.write(
+        "release.yaml",
+        "required_cases: [b]\n"
+        "rules:\n"
+        "  - {id: one, metric: answer_correct, min: 70}\n"
+        "  - {id: two, metric: hit_rate_at_3, min: 0.5}\n"
+        "  - {id: three, metric: hit_rate_at_2, min: 0.5, method: bounded_mean_mixture}\n",
+    )
+    certain = [
+        "rag_assets.yaml:6: system.timeout_s: timeout_s must be greater than 0, got 0.",
+        'release.yaml:1: required_cases.0: "b" matches no case of the dataset.',
+        (
+            "release.yaml:3: rules.0.min: min of a rate is between 0 and 1, got 70; "
+            "did you mean 0.7?"
+        ),
+        (
+            'release.yaml:4: rules.1.metric: No evaluator yields the metric "hit_rate_at_3". '
+            'Did you mean "hit_rate_at_2"?'
+        ),
+    ]
+    method = "release.yaml:5: rules.2.method: "
+    found = _problems(sample)
+    assert found[:4] == certain
+    assert [row[: len(method)] for row in found[4:]] == [method]
+    # With samples, the method may fit; the threshold of a rate is then a problem for later.
+    sample.replace("rag_assets.yaml", "project: sample", "project: sample\nreplicates: 3")
+    assert _problems(sample) == [certain[0].replace(":6:", ":7:"), certain[1], certain[3]]
+
+
+def test_no_problem_follows_from_another_one(sample):
+    sample.write(
+        "release.yaml",
+        "rules:\n"
+        "  - {id: a, metric: mrr_at_4, min: 0.5}\n"
+        "  - {id: b, metric: every, min: 0.5}\n"
+        "  - {id: c, metric: p50, max: 5}\n",
+    )
+    text = (sample.root / "rag_assets.yaml").read_text()
+    every = "metrics: [{id: every, every_replicate: named}, {id: p50, source: cost_usd, quantile: "
+    text += f"  - {{type: mrr}}\n  - {{type: exact, criterion: named}}\n{every}0.5}}]\n"
+    for old, new, key in (
+        # The depth, and with it the name of the first metric, is not known.
+        ("app:Sample", "app:Absent", "system.rag.object"),
+        ("index_version: v1", "depth: '4'", "system.rag.depth"),
+        ("metrics:", "metrcs:", "metrcs"),
+        ("metrics: [{id: every", "metrics: [{ids: every", "metrics.0.ids"),
+        ("criterion: named", "criterion: 5", "evaluators.4.criterion"),
+        ("evaluators:", "evaluator:", "evaluator"),
+    ):
+        sample.write("rag_assets.yaml", text.replace(old, new))
+        told = _problems(sample)
+        assert [row.split(": ")[1] for row in told] == [key], told
 
 
 def test_check_runs_nothing_and_keeps_what_the_system_prints_apart(sample):

@@ -76,6 +76,39 @@ def test_a_case_is_read_as_it_stands(tmp_path: Path) -> None:
     assert case.line == 1
 
 
+ROWS = '{"id": "a", "input": 1}\n{"id": "b", "input": 2}\n'
+
+
+@pytest.mark.parametrize("codec", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_another_unicode_has_one_problem(tmp_path: Path, codec: str) -> None:
+    message = "The file is UTF-16 or UTF-32; save it as UTF-8."
+    assert found(tmp_path, (ROWS * 30).encode(codec)) == [(0, "", message)]
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        (json.dumps([{"id": "a", "input": n} for n in range(40)], indent=2), 1, 162),
+        ("\n\n  {\n}\n" + '{\n"id": "b"\n}\n' * 30, 3, 4),
+        (ROWS + '[\n{"id": "c", "input": 3},\n{"id": "d", "input": 3}\n]', 3, 6),
+        ('\ufeff{"id": "é",\r\n"input": 1}\r\n', 1, 2),
+    ],
+)
+def test_a_value_over_several_lines_has_one_problem(
+    tmp_path: Path, text: str, first: int, last: int
+) -> None:
+    message = (
+        f"The JSON value that begins here goes on to line {last}; each line holds one whole JSON "
+        "object. Write each object on one line (jq -c does that)."
+    )
+    assert found(tmp_path, text) == [(first, "", message)]
+
+
+def test_a_line_that_is_cut_short_is_no_value_over_several_lines(tmp_path: Path) -> None:
+    lines = [line for line, _, _ in found(tmp_path, '{"id": "a"\n' + ROWS + '{"id": "c"\n')]
+    assert lines == [1, 4]
+
+
 def test_what_is_absent_is_none(tmp_path: Path) -> None:
     (case,) = valid(tmp_path, '{"id":"c","input":0}').cases
     assert (case.expected, case.user, case.as_of, case.group) == (None, None, None, None)

@@ -24,12 +24,16 @@ def test_credentials_in_a_url(url: str, found: list[str]) -> None:
     assert credentials_in_url(url) == found
 
 
-@pytest.mark.parametrize("name", ["Authorization", "X-Auth", "Cookie", "Set-Cookie2", "apiKey", "token2"])
+@pytest.mark.parametrize(
+    "name", ["Authorization", "X-Auth", "Cookie", "Set-Cookie2", "apiKey", "token2"]
+)
 def test_names_of_credentials(name: str) -> None:
     assert is_credential(name)
 
 
-@pytest.mark.parametrize("name", ["Author", "Accept", "keyword", "q", "Content-Type", "max_tokens", "Tokenizer"])
+@pytest.mark.parametrize(
+    "name", ["Author", "Accept", "keyword", "q", "Content-Type", "max_tokens", "Tokenizer"]
+)
 def test_names_that_carry_none(name: str) -> None:
     assert not is_credential(name)
 

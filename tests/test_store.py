@@ -1,5 +1,6 @@
 """The store on a real DuckDB file, with real other processes."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -387,19 +388,21 @@ def test_a_newer_schema_is_refused_for_reading_and_writing(store: Store, path: P
     [
         (b"hello " * 1000, "not a valid DuckDB database file"),
         (b"", "not a valid DuckDB database file"),
+        (None, "Is a directory"),
     ],
 )
 def test_another_file_is_refused_at_once(
-    store: Store, path: Path, content: bytes, words: str
+    store: Store, path: Path, content: bytes | None, words: str
 ) -> None:
     path.parent.mkdir()
-    path.write_bytes(content)
+    path.mkdir() if content is None else path.write_bytes(content)
     for opening in (store.reading(), store.writing()):
         with pytest.raises(StoreError, match=words) as caught, opening:
             pytest.fail("it was opened")
         assert str(caught.value).startswith(f"{path} cannot be used: ")
+        assert re.search(r"[^. ]\. If the file is damaged, ", str(caught.value))
         assert not isinstance(caught.value, StoreLockedError)
-    assert path.read_bytes() == content
+    assert content is None or path.read_bytes() == content
 
 
 def test_a_damaged_file_is_refused(store: Store, path: Path) -> None:

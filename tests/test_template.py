@@ -14,6 +14,7 @@ from rag_assets.contracts.template import (
     placeholders,
     render,
     template_problems,
+    unanswered,
 )
 
 CASE = a_case(
@@ -100,6 +101,38 @@ def test_a_path_that_leads_nowhere(template: Any, name: str) -> None:
     assert str(caught.value) == f"the body needs {name}, and this case has nothing there"
 
 
+@pytest.mark.parametrize(
+    ("template", "place", "message"),
+    [
+        (
+            {"q": ["{{ input.quesiton }}"]},
+            "body.q.0",
+            (
+                "No case has input.quesiton. The keys of input are question, tags, none, other. "
+                'Did you mean "question"?'
+            ),
+        ),
+        ("{{ input.tags.9.b }}", "body", "No case has input.tags.9.b. input.tags has no keys in "),
+        (
+            "{{ input.tags.1.c.d }} {{ input.other }}",
+            "body",
+            "No case has input.tags.1.c.d. The keys of input.tags.1 are b.",
+        ),
+        ("{{ case.user.name }}", "body", "No case has case.user.name. The keys of case.user are "),
+    ],
+)
+def test_a_path_that_no_case_has(template: Any, place: str, message: str) -> None:
+    cases = [CASE, a_case(input={"other": 1}), a_case(input="text")]
+    ((found, told),) = unanswered(template, "body", cases)
+    assert found == place
+    assert told.startswith(message)
+
+
+def test_a_path_in_cases_without_a_key() -> None:
+    (found,) = unanswered("{{ input.q }}", "body", [a_case(input="text")])
+    assert found == ("body", "No case has input.q. input has no keys in any of them.")
+
+
 def test_which_placeholders_are_used() -> None:
     assert placeholders(None) == frozenset()
     assert placeholders({"a": ["{{ input.q }} {{ seed }}", 3]}) == {"input", "seed"}
@@ -125,10 +158,13 @@ def test_any_template_has_problems_or_renders_to_json(template: Any) -> None:
         assert all(place.startswith("body") for place, _ in problems)
         return
     assert placeholders(template) <= set(NAMES)
+    nowhere = list(unanswered(template, "body", [CASE]))
     try:
         rendered = render(template, CASE, 7)
     except TemplateError:
+        assert nowhere
         return
+    assert nowhere == []
     json.dumps(rendered)
     if not placeholders(template):
         assert rendered == template

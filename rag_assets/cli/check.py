@@ -10,7 +10,7 @@ import click
 
 from rag_assets.cli.errors import Invocation
 from rag_assets.cli.group import ExampleCommand, config_option, policy_option
-from rag_assets.cli.output import show, width
+from rag_assets.cli.output import note, show, width
 
 
 @click.command(
@@ -35,7 +35,9 @@ def check(invocation: Invocation, config: Path | None, policy: Path | None) -> i
         project = load_project(config_path, policy)
     check_comparison_policy(project)
     from rag_assets.evaluation.attainable import attainable_decisions
-    from rag_assets.reports.suite_summary import suite_summary
+    from rag_assets.reports.suite_summary import remarks, suite_summary
 
+    for remark in remarks(project):
+        note(remark)
     show(suite_summary(project, list(attainable_decisions(project)), width()))
     return 0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -13,9 +13,10 @@ from pydantic import AfterValidator, Field
 
 from rag_assets.contracts.canonical import digest
 from rag_assets.contracts.cron import must_be_cron
-from rag_assets.contracts.errors import Problem, nearest
-from rag_assets.contracts.metric_config import MetricEntry, OperationalMetric, check_metrics
-from rag_assets.contracts.system_config import SystemConfig, check_system
+from rag_assets.contracts.errors import Problem
+from rag_assets.contracts.metric_config import MetricEntry, OperationalMetric, read_metrics
+from rag_assets.contracts.slice_config import check_slices
+from rag_assets.contracts.system_config import SystemConfig, check_system, declared_kind
 from rag_assets.contracts.text import shown
 from rag_assets.contracts.timing import SecondsOrZero
 from rag_assets.contracts.validation import (
@@ -27,13 +28,6 @@ from rag_assets.contracts.validation import (
     validate,
 )
 from rag_assets.contracts.yaml_source import YamlSource, read_yaml
-
-STAGED_SLICES = ("relevant_position", "context_truncated")
-STAGED_SOURCES = ("retrieval_ms", "generation_ms")
-METADATA_SLICE = "metadata."
-
-_LATER_SLICES = ("stale_source", "admissible_source")
-
 
 # What Dagster takes; it would say so when the definitions are made, where no line is known.
 _OWNER = re.compile(r"\w[\w.%+-]*@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}|team:\S.*", re.ASCII)
@@ -86,6 +80,7 @@ class EvaluatorEntry(FileModel):
 
     Attributes:
         parameters: every key except `type` and `criterion`.
+        is_nameless: whether a criterion stands there that cannot be read.
         line: line of the entry in the config file.
         lines: key (nested ones dotted) → line, `type` and `criterion` included.
     """
@@ -93,6 +88,7 @@ class EvaluatorEntry(FileModel):
     type: NonEmpty = Field(description="what the evaluator computes, such as contains or recall")
     criterion: NonEmpty | None = None
     parameters: Mapping[str, Any] = {}
+    is_nameless: bool = False
     line: int = 0
     lines: Mapping[str, int] = {}
 
@@ -143,8 +139,45 @@ class Config(FileModel):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class ConfigDraft:
+    """A config file as far as it can be read, for checks that need only a part of it.
+
+    Attributes:
+        source: the file with its lines.
+        path: the file, absolute.
+        config: the whole; None when anything is wrong with the file.
+        dataset: absolute path; None when it is not known.
+        slices: the names; an empty one for what is no name.
+        evaluators, metrics: the entries; None for one that cannot be read, and where there may be
+            one that is not found.
+        may_sample: whether a case may have several samples.
+    """
+
+    source: YamlSource
+    path: Path
+    config: Config | None
+    dataset: Path | None
+    slices: tuple[str, ...]
+    evaluators: tuple[EvaluatorEntry | None, ...]
+    metrics: tuple[MetricEntry | None, ...]
+    may_sample: bool
+
+
 def read_config(path: Path, problems: list[Problem], *, name: str | None = None) -> Config | None:
-    """Read the config file.
+    """Read the config file; arguments as of `read_draft`.
+
+    Returns:
+        The config, or None when anything is wrong with it.
+    """
+    draft = read_draft(path, problems, name=name)
+    return draft.config if draft else None
+
+
+def read_draft(
+    path: Path, problems: list[Problem], *, name: str | None = None
+) -> ConfigDraft | None:
+    """Read the config file as far as that is possible.
 
     Args:
         path: the file.
@@ -152,31 +185,62 @@ def read_config(path: Path, problems: list[Problem], *, name: str | None = None)
         name: the file as messages shall name it (default: the path as given).
 
     Returns:
-        The config, or None when anything is wrong with it.
+        What could be read, or None when there is no mapping of keys.
     """
     found: list[Problem] = []
     source = read_yaml(path, found, name=name)
-    config = None if source is None else _config(source, path.resolve(), found)
+    draft = None if source is None else _draft(source, path.resolve(), found)
     problems += sorted(found)
-    return None if found else config
+    return draft
 
 
-def _config(source: YamlSource, path: Path, problems: list[Problem]) -> Config | None:
+def _draft(source: YamlSource, path: Path, problems: list[Problem]) -> ConfigDraft:
     content = dict(source.content)
     check_system(source, problems)
-    _check_slices(source, problems)
-    check_metrics(source, problems)
+    check_slices(source, problems)
+    _check_replicates(source, problems)
+    dataset = None
     if isinstance(content.get("dataset"), str):
-        content["dataset"] = _dataset_path(source, path.parent, problems)
-    if isinstance(content.get("evaluators"), list):
-        content["evaluators"] = _evaluators(source, problems)
+        dataset = content["dataset"] = _dataset_path(source, path.parent, problems)
+    lists: dict[str, list[Any]] = {"evaluators": [None], "metrics": []}
+    for key, read in (("evaluators", _evaluators), ("metrics", read_metrics)):
+        if isinstance(content.get(key), list):
+            lists[key] = read(content[key], source, problems)
+            content[key] = tuple(one for one in lists[key] if one is not None)
+        elif key in content:
+            lists[key] = [None]
+    if not content.keys() <= Config.model_fields.keys():
+        # Any list may be the one whose key is misspelt.
+        lists["metrics"].append(None)
     computed = {
         "path": path,
         "root": path.parent,
         "digest": digest(source.content),
         "lines": source.lines,
     }
-    return validate(Config, content, source, problems, computed=computed)
+    config = validate(Config, content, source, problems, computed=computed)
+    slices = content["slices"] if isinstance(content.get("slices"), list) else []
+    return ConfigDraft(
+        source=source,
+        path=path,
+        config=None if problems else config,
+        dataset=dataset if dataset and dataset.is_file() else None,
+        slices=tuple(one if isinstance(one, str) else "" for one in slices),
+        evaluators=tuple(lists["evaluators"]),
+        metrics=tuple(lists["metrics"]),
+        may_sample=content.get("replicates", 1) != 1 or None in lists["metrics"],
+    )
+
+
+def _check_replicates(source: YamlSource, problems: list[Problem]) -> None:
+    """Samples need a system that can be asked again."""
+    replicates = source.content.get("replicates")
+    if declared_kind(source) == "recorded" and type(replicates) is int and replicates > 1:
+        message = (
+            f"replicates is {replicates}, and system.recorded holds one answer for each case, "
+            "which cannot be sampled again. Remove replicates."
+        )
+        problems.append(source.problem("replicates", message))
 
 
 def _dataset_path(source: YamlSource, root: Path, problems: list[Problem]) -> Path:
@@ -191,13 +255,13 @@ def _dataset_path(source: YamlSource, root: Path, problems: list[Problem]) -> Pa
     return dataset
 
 
-def _evaluators(source: YamlSource, problems: list[Problem]) -> tuple[EvaluatorEntry, ...]:
-    entries = source.content["evaluators"]
+def _evaluators(
+    entries: list[Any], source: YamlSource, problems: list[Problem]
+) -> list[EvaluatorEntry | None]:
     if not entries:
         message = "evaluators must hold at least one evaluator."
         problems.append(source.problem("evaluators", message))
-    made = [_evaluator(index, entry, source, problems) for index, entry in enumerate(entries)]
-    return tuple(entry for entry in made if entry is not None)
+    return [_evaluator(index, entry, source, problems) for index, entry in enumerate(entries)]
 
 
 def _evaluator(
@@ -210,8 +274,9 @@ def _evaluator(
         return None
     own = {name: entry[name] for name in ("type", "criterion") if name in entry}
     prefix = f"{key}."
-    computed = {
+    computed: dict[str, Any] = {
         "parameters": {name: value for name, value in entry.items() if name not in own},
+        "is_nameless": False,
         "line": source.line(key),
         "lines": {
             place.removeprefix(prefix): line
@@ -219,31 +284,8 @@ def _evaluator(
             if place.startswith(prefix)
         },
     }
-    return validate(EvaluatorEntry, own, source, problems, key=key, computed=computed)
-
-
-def _check_slices(source: YamlSource, problems: list[Problem]) -> None:
-    names = source.content.get("slices")
-    if not isinstance(names, list):
-        return
-    seen: Counter[str] = Counter()
-    for index, name in enumerate(names):
-        if not isinstance(name, str) or not name:
-            continue
-        message = _slice_problem(name)
-        if message is None and seen[name]:
-            message = f"The slice {shown(name)} is declared twice; keep one."
-        if message is not None:
-            problems.append(source.problem(f"slices.{index}", message))
-        seen[name] += 1
-
-
-def _slice_problem(name: str) -> str | None:
-    if name in STAGED_SLICES or (name.startswith(METADATA_SLICE) and name != METADATA_SLICE):
-        return None
-    if name in _LATER_SLICES:
-        return f"The slice {name} is not in this version of rag-assets; remove it."
-    known = (f"{METADATA_SLICE}<key>", *STAGED_SLICES)
-    return (
-        f"The slice {shown(name)} is not known; write {' or '.join(known)}.{nearest(name, known)}"
-    )
+    made = validate(EvaluatorEntry, own, source, problems, key=key, computed=computed)
+    if made is None and isinstance(own.get("type"), str) and own["type"]:
+        # Its parameters can be judged without the name.
+        return EvaluatorEntry(type=own["type"], **computed | {"is_nameless": True})
+    return made

@@ -13,6 +13,7 @@ from rag_assets.contracts.text import shown, undecodable
 
 # What JSON calls white space: U+2028, U+2029 and NEL are data.
 _WHITE = " \t\r\n"
+_UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class _RefusedError(ValueError):
@@ -27,6 +28,9 @@ def text_lines(data: bytes, file: str, problems: list[Problem]) -> Iterator[tupl
         file: the file as messages name it.
         problems: a byte that is not UTF-8 is appended here.
     """
+    if b"\0" in data[:4] or data.startswith(_UTF_16_MARKS):
+        problems.append(Problem(file, 0, "", "The file is UTF-16 or UTF-32; save it as UTF-8."))
+        return
     start = len(codecs.BOM_UTF8) if data.startswith(codecs.BOM_UTF8) else 0
     for number, line in enumerate(data[start:].split(b"\n"), 1):
         try:
@@ -50,10 +54,33 @@ def json_lines(
         file: the file as messages name it.
         problems: what is wrong with a line is appended here.
     """
+    may_span = True
     for line, text in text_lines(data, file, problems):
+        before = len(problems)
         raw = _object(text, file, line, problems)
         if raw is not None:
             yield line, raw
+        elif may_span:
+            # Looked for once: it takes the rest of the file.
+            may_span = False
+            last = _last_line(data, line)
+            if last > line:
+                message = (
+                    f"The JSON value that begins here goes on to line {last}; each line holds one "
+                    "whole JSON object. Write each object on one line (jq -c does that)."
+                )
+                problems[before:] = [Problem(file, line, "", message)]
+                return
+
+
+def _last_line(data: bytes, first: int) -> int:
+    """The line on which the JSON value that begins on a line ends; that line where none does."""
+    try:
+        text = data.split(b"\n", first - 1)[-1].decode("utf-8-sig").lstrip(_WHITE)
+        _, end = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return first
+    return first + text.count("\n", 0, end)
 
 
 def _object(text: str, file: str, line: int, problems: list[Problem]) -> dict[str, Any] | None:

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field
 
 from rag_assets.contracts.errors import Problem
+from rag_assets.contracts.system_config import declared_kind
 from rag_assets.contracts.text import shown
-from rag_assets.contracts.validation import FileModel, NonEmpty
+from rag_assets.contracts.validation import FileModel, NonEmpty, validate
 from rag_assets.contracts.yaml_source import YamlSource
 
 Source = Literal[
@@ -17,6 +18,7 @@ Source = Literal[
 SOURCES: tuple[str, ...] = get_args(Source)
 Quantile = Annotated[float, Field(gt=0, lt=1)]
 
+_STAGED = ("retrieval_ms", "generation_ms")
 _SOURCE = f"one of {', '.join(SOURCES)}"
 _QUANTILE = "a number between 0 and 1, such as 0.95"
 
@@ -46,14 +48,19 @@ class OperationalMetric(FileModel):
     quantile: Quantile
 
 
-def check_metrics(source: YamlSource, problems: list[Problem]) -> None:
-    """Ids are unique, and an entry has the keys of one sort of metric.
+def read_metrics(
+    entries: list[Any], source: YamlSource, problems: list[Problem]
+) -> list[MetricEntry | None]:
+    """The entries of the list `metrics`; None for one that cannot be read.
 
-    Whether an id is a criterion as well, and what a criterion yields, is checked later.
+    Ids are unique, an entry has the keys of one sort of metric, and its source is one of the kind
+    of system. Whether an id is a criterion as well, and what a criterion yields, is checked later.
+
+    Args:
+        entries: the list as the config file has it.
+        source: the config file.
+        problems: what is wrong is appended here.
     """
-    entries = source.content.get("metrics")
-    if not isinstance(entries, list):
-        return
     seen: set[str] = set()
     for index, entry in enumerate(entries):
         if not isinstance(entry, dict):
@@ -66,6 +73,25 @@ def check_metrics(source: YamlSource, problems: list[Problem]) -> None:
             seen.add(name)
         for message in _sort_problems(entry):
             problems.append(source.problem(f"metrics.{index}", message))
+        if entry.get("source") in _STAGED and declared_kind(source) not in ("rag", None):
+            message = (
+                f"{entry['source']} is the time of one stage, and only a staged system "
+                "(system.rag) is called stage by stage. Take latency_ms, the time of the whole "
+                "call."
+            )
+            problems.append(source.problem(f"metrics.{index}.source", message))
+    return [_entry(index, entry, source, problems) for index, entry in enumerate(entries)]
+
+
+def _entry(
+    index: int, entry: Any, source: YamlSource, problems: list[Problem]
+) -> MetricEntry | None:
+    key = f"metrics.{index}"
+    if not isinstance(entry, dict):
+        message = f"The entry must be a mapping with an id, got {shown(entry)}."
+        problems.append(source.problem(key, message))
+        return None
+    return validate(MetricEntry, entry, source, problems, key=key)
 
 
 def _sort_problems(entry: dict[str, Any]) -> list[str]:

@@ -95,30 +95,35 @@ def read_policy(path: Path, problems: list[Problem], *, name: str | None = None)
 
 def check_policy(
     policy: Policy,
-    metrics: Mapping[str, MetricKind],
-    case_ids: Sequence[str],
+    metrics: Mapping[str, MetricKind | None],
+    case_ids: Sequence[str] | None,
     problems: list[Problem],
     *,
     name: str | None = None,
+    are_all: bool = True,
 ) -> None:
     """Check a policy against the metrics and cases that it speaks of.
 
     Args:
         policy: the policy.
-        metrics: criterion → kind and range, for every metric of the config.
-        case_ids: the ids of the dataset.
+        metrics: criterion → kind and range of the metrics of the config; None where no more than
+            the name is known.
+        case_ids: the ids of the dataset; None where they are not known.
         problems: every problem is appended here, in the order of the lines.
         name: the policy file as messages shall name it (default: its path).
+        are_all: whether there are no other metrics.
     """
-    found = list(_unmatched_cases(policy, case_ids))
+    found = [] if case_ids is None else list(_unmatched_cases(policy, case_ids))
     for index, rule in enumerate(policy.rules):
         metric = metrics.get(rule.metric)
-        if metric is None:
+        if rule.metric not in metrics:
+            if not are_all:
+                continue
             known = tuple(metrics)
             hint = nearest(rule.metric, known) or f" The metrics are {', '.join(known)}."
             message = f"No evaluator yields the metric {shown(rule.metric)}.{hint}"
             found.append((f"rules.{index}.metric", message))
-        else:
+        elif metric is not None:
             found += [(f"rules.{index}.{key}", text) for key, text in _rule_problems(rule, metric)]
     file = name or str(policy.path)
     problems += sorted(

@@ -19,7 +19,8 @@ SHORTEST = 4
 """Shorter values are not masked: they can be guessed, and masking them would garble any text."""
 
 _CREDENTIAL = re.compile(
-    r"auth(?!or(?!iz))|cookie|token(?!s\b|iz)|secret|passw|pwd|credential|key(?!word)", re.IGNORECASE
+    r"auth(?!or(?!iz))|cookie|token(?!s\b|iz)|secret|passw|pwd|credential|key(?!word)",
+    re.IGNORECASE,
 )
 
 

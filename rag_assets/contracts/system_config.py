@@ -111,7 +111,7 @@ def check_system(source: YamlSource, problems: list[Problem]) -> None:
     system = source.content.get("system")
     if not isinstance(system, dict):
         return
-    kinds = [kind for kind in SYSTEM_KINDS if system.get(kind) is not None]
+    kinds = _kinds(system)
     if len(kinds) > 1:
         message = f"system holds {' and '.join(kinds)}; exactly one of them may stand here."
         problems.append(source.problem("system", message))
@@ -123,6 +123,17 @@ def check_system(source: YamlSource, problems: list[Problem]) -> None:
             problems.append(source.problem(f"system.{key}", message))
     if isinstance(system.get("http"), dict):
         check_http(source, problems)
+
+
+def declared_kind(source: YamlSource) -> SystemKind | None:
+    """The kind of system that a config file declares; None where that is not plain."""
+    system = source.content.get("system")
+    kinds = _kinds(system) if isinstance(system, dict) else []
+    return kinds[0] if len(kinds) == 1 else None
+
+
+def _kinds(system: Mapping[str, Any]) -> list[SystemKind]:
+    return [kind for kind in SYSTEM_KINDS if system.get(kind) is not None]
 
 
 def _is_misspelt(system: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ becomes text. Placeholders are `input`, `case.id`, `case.user`, `case.as_of` and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rag_assets.contracts.canonical import canonical_json
@@ -20,6 +20,7 @@ NAMES = ("input", "case.id", "case.user", "case.as_of", "seed")
 
 _PLACEHOLDER = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)
 _OPEN = ("input", "case.user")
+_KEYS_SHOWN = 10
 
 
 class TemplateError(ValueError):
@@ -40,6 +41,38 @@ def template_problems(template: Any, key: str) -> Iterator[tuple[str, str]]:
                 yield place, f'The placeholder "{name}" is not known.{hint}'
         if "{{" in _PLACEHOLDER.sub("", text):
             yield place, 'A placeholder is not closed; write it like "{{ input }}".'
+
+
+def unanswered(template: Any, key: str, cases: Sequence[Case]) -> Iterator[tuple[str, str]]:
+    """Paths of a valid template that lead nowhere in every case, as (dotted key, message).
+
+    Args:
+        template: a template without problems.
+        key: the dotted key of the template.
+        cases: all cases; a path that some of them have is in order.
+    """
+    for place, text in _texts(template, key):
+        for name in _PLACEHOLDER.findall(text):
+            split = _split(name)
+            if split is None or not split[1]:
+                continue
+            values = [_values(case, 0)[split[0]] for case in cases]
+            if all(value_at(value, split[1]) is NOTHING for value in values):
+                yield place, f"No case has {name}.{_keys_on_the_way(*split, values)}"
+
+
+def _keys_on_the_way(name: str, path: str, values: Sequence[Any]) -> str:
+    """Which keys stand where a path leaves all values, and the nearest of them."""
+    *parts, last = path.split(".")
+    while parts and all(value_at(value, ".".join(parts)) is NOTHING for value in values):
+        last = parts.pop()
+    found = [value_at(value, ".".join(parts)) for value in values]
+    keys = list(dict.fromkeys(key for one in found if isinstance(one, dict) for key in one))
+    place = ".".join((name, *parts))
+    if not keys:
+        return f" {place} has no keys in any of them."
+    more = f" and {len(keys) - _KEYS_SHOWN} more" if len(keys) > _KEYS_SHOWN else ""
+    return f" The keys of {place} are {', '.join(keys[:_KEYS_SHOWN])}{more}.{nearest(last, keys)}"
 
 
 def placeholders(template: Any) -> frozenset[str]:
@@ -99,17 +132,21 @@ def _value(name: str, case: Case, seed: int) -> Any:
     split = _split(name)
     assert split is not None, f"the template was not checked: {name}"
     known, path = split
-    values = {
+    found = value_at(_values(case, seed)[known], path)
+    if found is NOTHING:
+        raise TemplateError(f"the body needs {name}, and this case has nothing there")
+    return found
+
+
+def _values(case: Case, seed: int) -> dict[str, Any]:
+    """What each of `NAMES` stands for."""
+    return {
         "input": case.input,
         "case.id": case.id,
         "case.user": case.user,
         "case.as_of": case.as_of,
         "seed": seed,
     }
-    found = value_at(values[known], path)
-    if found is NOTHING:
-        raise TemplateError(f"the body needs {name}, and this case has nothing there")
-    return found
 
 
 def _text(value: Any) -> str:

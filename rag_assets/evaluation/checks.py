@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rag_assets.contracts.cases import Dataset
-from rag_assets.contracts.config import STAGED_SLICES, STAGED_SOURCES, Config
-from rag_assets.contracts.errors import Problem
+from rag_assets.contracts.config import ConfigDraft
+from rag_assets.contracts.errors import Problem, nearest
+from rag_assets.contracts.slice_config import METADATA
 from rag_assets.evaluators import Evaluator
 
 _NEEDED = (
@@ -15,102 +17,82 @@ _NEEDED = (
 )
 
 
-def check_names(config: Config, problems: list[Problem]) -> None:
-    """A module of the project must not stand in the way of a package that is needed here."""
+def check_names(root: Path, file: str, problems: list[Problem]) -> None:
+    """A module of the project must not stand in the way of a package that is needed here.
+
+    Args:
+        root: the project folder.
+        file: the config file as messages name it.
+        problems: the list to append to.
+    """
     for name in _NEEDED:
-        for file in (config.root / f"{name}.py", config.root / name / "__init__.py"):
-            if file.exists():
+        for path in (root / f"{name}.py", root / name / "__init__.py"):
+            if path.exists():
                 message = (
-                    f"{relative(file, config.root)} has the name of a package that rag-assets "
+                    f"{relative(path, root)} has the name of a package that rag-assets "
                     "needs, and would be imported instead of it. Rename it."
                 )
-                problems.append(Problem(config.path.name, 0, "", message))
-
-
-def check_staged_slices(config: Config, problems: list[Problem]) -> None:
-    """Slices that compare positions with `top_k` need a system that declares it."""
-    if config.system.kind == "rag":
-        return
-    for index, name in enumerate(config.slices):
-        if name in STAGED_SLICES:
-            key = f"slices.{index}"
-            message = (
-                f"{name} compares positions with top_k, which only a staged system (system.rag) "
-                "declares. Remove this slice."
-            )
-            problems.append(_problem(config, key, message))
-
-
-def check_staged_metrics(config: Config, problems: list[Problem]) -> None:
-    """The time of one stage is only known where stages are called one by one."""
-    if config.system.kind == "rag":
-        return
-    for index, metric in enumerate(config.metrics):
-        if metric.source in STAGED_SOURCES:
-            key = f"metrics.{index}.source"
-            message = (
-                f"{metric.source} is the time of one stage, and only a staged system (system.rag) "
-                "is called stage by stage. Take latency_ms, the time of the whole call."
-            )
-            problems.append(_problem(config, key, message))
-
-
-def check_replicates(config: Config, problems: list[Problem]) -> None:
-    """Samples need a system that can be asked again."""
-    if config.system.kind == "recorded" and config.replicates > 1:
-        message = (
-            f"replicates is {config.replicates}, and system.recorded holds one answer for each "
-            "case, which cannot be sampled again. Remove replicates."
-        )
-        problems.append(_problem(config, "replicates", message))
+                problems.append(Problem(file, 0, "", message))
 
 
 def check_metric_ids(
-    config: Config, evaluators: tuple[Evaluator, ...], problems: list[Problem]
+    draft: ConfigDraft, evaluators: Sequence[Evaluator], problems: list[Problem]
 ) -> None:
-    """The id of a declared metric is no criterion, and what it is made of is one, of verdicts."""
+    """The id of a declared metric is no criterion, and what it is made of is one, of verdicts.
+
+    Args:
+        draft: the config file.
+        evaluators: those of its evaluators that could be built.
+        problems: the list to append to.
+    """
     kinds = {evaluator.criterion: evaluator.kind for evaluator in evaluators}
     verdicts = [criterion for criterion, kind in kinds.items() if kind == "verdict"]
-    for index, metric in enumerate(config.metrics):
-        messages: dict[str, str] = {}
+    are_known = len(evaluators) == len(draft.evaluators)
+    for index, metric in enumerate(draft.metrics):
+        if metric is None:
+            continue
         if metric.id in kinds:
-            messages["id"] = (
-                f'The id "{metric.id}" is the criterion of an evaluator; take another one.'
-            )
-        # Which criteria there are is only known when all evaluators could be built.
-        if metric.every_replicate not in (None, *verdicts) and not problems:
-            messages["every_replicate"] = (
-                f'"{metric.every_replicate}" is no criterion of verdicts; those are '
+            message = f'The id "{metric.id}" is the criterion of an evaluator; take another one.'
+            problems.append(draft.source.problem(f"metrics.{index}.id", message))
+        every = metric.every_replicate
+        if every not in (None, *verdicts) and (are_known or every in kinds):
+            message = (
+                f'"{every}" is no criterion of verdicts; those are '
                 f"{', '.join(verdicts) or 'absent here'}."
             )
-        for name, message in messages.items():
-            key = f"metrics.{index}.{name}"
-            problems.append(_problem(config, key, message))
+            problems.append(draft.source.problem(f"metrics.{index}.every_replicate", message))
 
 
-def check_slices(config: Config, dataset: Dataset, problems: list[Problem]) -> None:
+def check_slices(draft: ConfigDraft, dataset: Dataset, problems: list[Problem]) -> None:
     """The value of a metadata slice must be a scalar in every case."""
-    for index, name in enumerate(config.slices):
-        if not name.startswith("metadata."):
+    for index, name in enumerate(draft.slices):
+        if not name.startswith(METADATA):
             continue
-        key = name.removeprefix("metadata.")
+        key = name.removeprefix(METADATA)
         for case in dataset.cases:
             if isinstance(case.metadata.get(key), (dict, list)):
                 kind = "an object" if isinstance(case.metadata[key], dict) else "a list"
-                dotted = f"slices.{index}"
                 message = (
                     f"{name} cannot be a slice: it is {kind} in case {case.id} (line {case.line}). "
                     "Slice on a string, number or boolean."
                 )
-                problems.append(_problem(config, dotted, message))
+                problems.append(draft.source.problem(f"slices.{index}", message))
                 break
+
+
+def absent_slices(slices: Sequence[str], dataset: Dataset) -> Iterator[str]:
+    """A sentence for each metadata slice whose key no case has."""
+    keys = list(dict.fromkeys(key for case in dataset.cases for key in case.metadata))
+    for name in slices:
+        key = name.removeprefix(METADATA)
+        if key != name and key not in keys:
+            known = f" The metadata keys are {', '.join(keys)}." if keys else ""
+            yield (
+                f"No case has {name}: the slice holds every case under one value.{known}"
+                f"{nearest(key, keys)}"
+            )
 
 
 def relative(path: Path, root: Path) -> str:
     """A path as messages show it."""
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
-
-
-def _problem(config: Config, key: str, message: str) -> Problem:
-    """A problem with the line of its key in the config file."""
-    return Problem(config.path.name, config.lines.get(key, 0), key, message)

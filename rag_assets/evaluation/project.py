@@ -2,41 +2,40 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from rag_assets.contracts.cases import Dataset
-from rag_assets.contracts.config import Config
+from rag_assets.contracts.config import Config, ConfigDraft, read_draft
 from rag_assets.contracts.dataset import read_dataset
 from rag_assets.contracts.errors import InputError, Problem
 from rag_assets.contracts.identities import StageKeys
 from rag_assets.contracts.kinds import CITATIONS, CONTEXT, RETRIEVAL
 from rag_assets.contracts.loading import forget_project_modules, load_object
-from rag_assets.contracts.metric_config import OperationalMetric
-from rag_assets.contracts.policy import MetricKind, Policy, check_policy, read_policy
+from rag_assets.contracts.policy import Policy
 from rag_assets.contracts.text import names
 from rag_assets.evaluation.checks import (
+    absent_slices,
     check_metric_ids,
     check_names,
-    check_replicates,
     check_slices,
-    check_staged_metrics,
-    check_staged_slices,
     relative,
 )
-from rag_assets.evaluation.grouping import group_keys
 from rag_assets.evaluation.matching import Unit
 from rag_assets.evaluation.places import (
     COMPARE_POLICY_FILE,
-    POLICY_FILE,
     PROBLEMS_SHOWN,
-    load_config,
     open_store,
 )
 from rag_assets.evaluation.places import state_folder as state_folder
+from rag_assets.evaluation.project_policy import (
+    all_metrics,
+    is_grouped,
+    known_metrics,
+    read_checked_policy,
+)
 from rag_assets.evaluation.replicates import Criterion, criteria_of
 from rag_assets.evaluators import Evaluator, build_evaluators
 from rag_assets.evaluators.ranking import RankingParameters
@@ -144,34 +143,48 @@ def load_project(
         InputError: with every problem of config, dataset, system, evaluators and policy.
     """
     forget_project_modules(config_path.parent)
-    config = load_config(config_path)
     problems: list[Problem] = []
-    check_names(config, problems)
-    dataset = read_dataset(config.dataset, problems, name=relative(config.dataset, config.root))
-    system = load_system(config, config_path.name, dataset, problems)
+    draft = read_draft(config_path, problems, name=config_path.name)
+    if draft is None:
+        raise InputError(problems)
+    config, dataset = draft.config, _dataset(draft, problems)
+    check_names(draft.path.parent, config_path.name, problems)
+    system = load_system(config, config_path.name, dataset, problems) if config else None
     evaluators = build_evaluators(
-        config.evaluators,
+        draft.evaluators,
         file=config_path.name,
         depth=system.depth if isinstance(system, StagedSystem) else None,
+        is_depth_known=system is not None,
         recorded=_recorded(system),
         dataset=dataset,
-        root=config.root,
+        root=draft.path.parent,
         problems=problems,
     )
-    check_staged_slices(config, problems)
-    check_staged_metrics(config, problems)
-    check_replicates(config, problems)
     if dataset is not None:
-        check_slices(config, dataset, problems)
-    check_metric_ids(config, evaluators, problems)
+        check_slices(draft, dataset, problems)
+    check_metric_ids(draft, evaluators, problems)
     policy = None
     if with_policy:
-        policy = _policy(config, policy_path, evaluators, dataset, problems)
-    retry_on = _retry_on(config, problems)
-    if problems or dataset is None or system is None:
-        raise InputError(problems, shown=PROBLEMS_SHOWN)
-    warnings = _warnings(system, evaluators, dataset)
+        known = known_metrics(draft, evaluators, dataset)
+        policy = read_checked_policy(draft.path.parent, policy_path, known, problems)
+    retry_on = _retry_on(config, problems) if config else ()
+    if problems or config is None or dataset is None or system is None:
+        raise InputError(_ordered(problems, config_path.name), shown=PROBLEMS_SHOWN)
+    warnings = _warnings(config, system, evaluators, dataset)
     return Project(config, dataset, system, evaluators, policy, retry_on, warnings)
+
+
+def _ordered(problems: Sequence[Problem], file: str) -> list[Problem]:
+    """The problems of the config file by line, and then those of other files as they were found."""
+    ours = sorted(one for one in problems if one.file == file)
+    return [*ours, *(one for one in problems if one.file != file)]
+
+
+def _dataset(draft: ConfigDraft, problems: list[Problem]) -> Dataset | None:
+    if draft.dataset is None:
+        return None
+    name = relative(draft.dataset, draft.path.parent)
+    return read_dataset(draft.dataset, problems, name=name)
 
 
 def check_comparison_policy(project: Project) -> None:
@@ -183,54 +196,11 @@ def check_comparison_policy(project: Project) -> None:
     config, problems = project.config, list[Problem]()
     path = config.root / COMPARE_POLICY_FILE
     if path.is_file():
-        _policy(config, path, project.evaluators, project.dataset, problems)
+        operational = [one.id for one in config.operational_metrics]
+        known = all_metrics(project.criteria, operational, project.dataset)
+        read_checked_policy(config.root, path, known, problems)
     if problems:
         raise InputError(problems, shown=PROBLEMS_SHOWN)
-
-
-def is_grouped(dataset: Dataset) -> bool:
-    """Whether cases of a dataset belong together."""
-    return group_keys((case.id, case.group) for case in dataset.cases) is not None
-
-
-def metric_kinds(
-    criteria: Sequence[Criterion], operational: tuple[OperationalMetric, ...], *, grouped: bool
-) -> dict[str, MetricKind]:
-    """Metric → kind and range, for the checks of a policy."""
-    kinds = {
-        one.criterion: MetricKind(one.kind, one.value_range, grouped, one.samples)
-        for one in criteria
-    }
-    return kinds | {one.id: MetricKind("quantile", (0.0, math.inf)) for one in operational}
-
-
-def _policy(
-    config: Config,
-    named: Path | None,
-    evaluators: tuple[Evaluator, ...],
-    dataset: Dataset | None,
-    problems: list[Problem],
-) -> Policy | None:
-    path = named or config.root / POLICY_FILE
-    if named is None and not path.exists():
-        return None
-    name = relative(path.resolve(), config.root)
-    policy = read_policy(path, problems, name=name)
-    # A metric can only be called unknown when all evaluators could be built.
-    if policy is not None and dataset is not None and not problems:
-        ids = [case.id for case in dataset.cases]
-        check_policy(
-            policy,
-            metric_kinds(
-                criteria_of(config, evaluators),
-                config.operational_metrics,
-                grouped=is_grouped(dataset),
-            ),
-            ids,
-            problems,
-            name=name,
-        )
-    return policy
 
 
 def _retry_on(config: Config, problems: list[Problem]) -> tuple[type[BaseException], ...]:
@@ -260,9 +230,12 @@ def _recorded(system: StagedSystem | BlackBox | None) -> frozenset[str]:
 
 
 def _warnings(
-    system: StagedSystem | BlackBox, evaluators: Sequence[Evaluator], dataset: Dataset
+    config: Config,
+    system: StagedSystem | BlackBox,
+    evaluators: Sequence[Evaluator],
+    dataset: Dataset,
 ) -> tuple[str, ...]:
-    found: list[str] = []
+    found = list(absent_slices(config.slices, dataset))
     if isinstance(system, StagedSystem) and system.index_version is None:
         found.append(
             "No index_version is declared: retrieval stays cached until the code changes. Set "

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 from typing import Any
 
 from rag_assets.contracts.canonical import digest
 from rag_assets.contracts.config import Config
+from rag_assets.contracts.metric_config import MetricEntry
 from rag_assets.evaluators import Evaluator, Outcome
 from rag_assets.evaluators.base import Kind
 
@@ -55,10 +56,20 @@ def criteria_of(config: Config, evaluators: Sequence[Evaluator]) -> tuple[Criter
     sampled = {"output", "citations"}
     if config.replicate_retrieval or config.system.kind != "rag":
         sampled |= {"retrieval", "context"}
-    own = {
-        one.criterion: criterion_of(one, 1 if sampled.isdisjoint(one.reads) else config.replicates)
-        for one in evaluators
-    }
+    return with_made(
+        [
+            criterion_of(one, 1 if sampled.isdisjoint(one.reads) else config.replicates)
+            for one in evaluators
+        ],
+        config.metrics,
+    )
+
+
+def with_made(
+    criteria: Sequence[Criterion], metrics: Iterable[MetricEntry]
+) -> tuple[Criterion, ...]:
+    """The criteria of evaluators, and those that the declared metrics make of them."""
+    own = {one.criterion: one for one in criteria}
     made = [
         Criterion(
             metric.id,
@@ -75,10 +86,10 @@ def criteria_of(config: Config, evaluators: Sequence[Evaluator]) -> tuple[Criter
             f"every_replicate of {metric.every_replicate}",
             every=metric.every_replicate,
         )
-        for metric in config.metrics
+        for metric in metrics
         if metric.every_replicate in own
     ]
-    return (*own.values(), *made)
+    return (*criteria, *made)
 
 
 def criterion_of(evaluator: Evaluator, samples: int = 1) -> Criterion:

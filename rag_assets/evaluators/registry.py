@@ -66,10 +66,11 @@ _LATER = frozenset(
 
 
 def build_evaluators(
-    entries: Sequence[EvaluatorEntry],
+    entries: Sequence[EvaluatorEntry | None],
     *,
     file: str,
     depth: int | None,
+    is_depth_known: bool = True,
     recorded: frozenset[str],
     dataset: Dataset | None,
     root: Path,
@@ -78,9 +79,11 @@ def build_evaluators(
     """Build what a config declares, and check it against the system and the dataset.
 
     Args:
-        entries: the entries of `evaluators`, in order.
+        entries: the entries of `evaluators`, in order; None for one that could not be read.
         file: the config file, as messages name it.
         depth: the declared retrieval depth; None where the system declares none.
+        is_depth_known: False where the system could not be loaded; a criterion that depends on
+            its depth is then not known either.
         recorded: which of retrieval, context and citations the system can record.
         dataset: all cases; None when the dataset is broken: cases are then not checked, and the
             kind of recall is not known.
@@ -88,15 +91,24 @@ def build_evaluators(
         problems: one problem for each error is appended here.
 
     Returns:
-        The evaluators that could be built: all of them when no problem was appended.
+        The evaluators that could be built and named: as many as entries when no problem was
+        appended.
     """
     project = Project(root, depth, dataset.cases if dataset else ())
-    builders = [_Builder(entry, index, file, problems) for index, entry in enumerate(entries)]
-    built = [found for item in builders if (found := item.build(project, recorded)) is not None]
+    builders = [
+        _Builder(entry, index, file, problems)
+        for index, entry in enumerate(entries)
+        if entry is not None
+    ]
+    built = [item.build(project, recorded, is_depth_known=is_depth_known) for item in builders]
     _check_criteria(builders)
     if dataset is not None:
-        problems += _case_problems(built, dataset, root)
-    return tuple(built)
+        problems += _case_problems([one for one in built if one is not None], dataset, root)
+    return tuple(
+        one
+        for one, builder in zip(built, builders, strict=True)
+        if one is not None and builder.criterion is not None
+    )
 
 
 class _Builder:
@@ -115,13 +127,17 @@ class _Builder:
     def report(self, name: str, message: str) -> None:
         self.problems.append(self.source.problem(f"{self.key}.{name}", message))
 
-    def build(self, project: Project, recorded: frozenset[str]) -> Evaluator | None:
+    def build(
+        self, project: Project, recorded: frozenset[str], *, is_depth_known: bool
+    ) -> Evaluator | None:
         cls = _TYPES.get(self.entry.type)
         if cls is None:
             self.report("type", _unknown_type(self.entry.type))
             return None
         parameters = self._parameters(cls, project)
-        self._name(cls, parameters)
+        # A name that goes by a default of the depth is not known without the depth.
+        if is_depth_known or cls.defaults(None).keys() <= self.entry.parameters.keys():
+            self._name(cls, parameters)
         evaluator = self._make(cls, parameters, project)
         for part in (evaluator or cls).reads:
             if part != "output" and part not in recorded:
@@ -148,7 +164,7 @@ class _Builder:
 
     def _name(self, cls: type[Evaluator], parameters: Parameters | None) -> None:
         """Settle the criterion: the one given, the default, or a problem."""
-        if self.criterion is not None:
+        if self.criterion is not None or self.entry.is_nameless:
             return
         if cls.criterion_template is None:
             # A misspelt key has been reported already.

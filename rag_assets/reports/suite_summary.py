@@ -8,7 +8,7 @@ from rag_assets.contracts.policy import Policy
 from rag_assets.evaluation.attainable import Attainable
 from rag_assets.evaluation.project import Project
 from rag_assets.evaluation.wording import counted, interval_text, plain_number, rule_words
-from rag_assets.reports.layout import INDENT, Cell, Line, block, blocks, heading, line, packed, rows
+from rag_assets.reports.layout import INDENT, Cell, Line, blocks, heading, line, packed, rows
 from rag_assets.statistics.display import RATE
 from rag_assets.systems.blackbox import BlackBox
 
@@ -30,7 +30,6 @@ def suite_summary(
         [heading("Evaluators"), *_evaluators(project, width)],
         _rules(project, project.policy, width) if project.policy else [],
         decidable(attainable, width),
-        warnings(project),
         [line("Next: rag-assets run")],
     )
 
@@ -43,17 +42,18 @@ def decidable(attainable: Sequence[Attainable], width: int | None) -> list[Line]
     return [heading("What this suite can decide"), *rows(table, width)]
 
 
-def warnings(project: Project) -> list[Line]:
-    """What else should be known before a run."""
+def remarks(project: Project) -> list[str]:
+    """What else should be known before a run, one sentence or more each."""
     found = list(project.warnings)
-    for stage, code in sorted(project.evaluated.code.items()):
+    system = project.evaluated
+    if system.declared_name not in (None, system.name):
+        found.append(
+            f'The decorator names the system "{system.declared_name}", and system.name '
+            f'"{system.name}" holds.'
+        )
+    for stage, code in sorted(system.code.items()):
         found += [f"Code of {stage}: {sentence}" for sentence in code.widened]
-    if not found:
-        return []
-    return [
-        heading("Warnings"),
-        *(part for text in found for part in block(text, INDENT, "yellow")),
-    ]
+    return found
 
 
 def _takes(one: Attainable) -> str:

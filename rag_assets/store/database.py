@@ -120,9 +120,9 @@ class Store:
 
 
 def _damaged(path: Path, error: Exception) -> str:
-    first = str(error).splitlines()[0]
+    first = str(error).splitlines()[0].rstrip(". ")
     return (
-        f"{path} cannot be used: {first} If the file is damaged, move it away to start anew: "
+        f"{path} cannot be used: {first}. If the file is damaged, move it away to start anew: "
         "the recorded runs and the cache are lost with it."
     )
 

@@ -128,6 +128,11 @@ class BlackBox(ABC):
     code: Mapping[str, CodeDigest] = field(default_factory=dict)
 
     @property
+    def declared_name(self) -> str | None:
+        """The name that the code gives itself; None where there is none."""
+        return None
+
+    @property
     @abstractmethod
     def is_async(self) -> bool:
         """Whether `invoke` returns an awaitable that belongs on the loop."""

@@ -42,6 +42,11 @@ class CallableSystem(BlackBox):
     function: Callable[..., Any]
 
     @property
+    def declared_name(self) -> str | None:
+        """The name in the decorator, which the config's replaces; None without one."""
+        return _declared(self.function).name
+
+    @property
     def is_async(self) -> bool:
         """Whether the function is a coroutine function."""
         return inspect.iscoroutinefunction(self.function)
@@ -103,7 +108,7 @@ def load_callable(config: Config, name: str, problems: list[Problem]) -> Callabl
     except InputError as error:
         report("callable", str(error))
         return None
-    declared = getattr(function, CALLABLE_ATTRIBUTE, None) or CallableDeclaration()
+    declared = _declared(function)
     _check_function(reference, function, report)
     _check_declaration(declared, report)
     version = settings.version or declared.version
@@ -129,6 +134,10 @@ def load_callable(config: Config, name: str, problems: list[Problem]) -> Callabl
         code={"run": code_digest(function, config.root, extra_files=files)},
         function=function,
     )
+
+
+def _declared(function: Any) -> CallableDeclaration:
+    return getattr(function, CALLABLE_ATTRIBUTE, None) or CallableDeclaration()
 
 
 def _hides_its_code(function: Any) -> bool:

@@ -53,6 +53,11 @@ class StagedSystem:
     instance: Any
     code: Mapping[str, CodeDigest]
 
+    @property
+    def declared_name(self) -> str | None:
+        """The name in the decorator, which the config's replaces; None without one."""
+        return _declared(self.instance).name
+
     def function(self, stage: str) -> Callable[..., Any]:
         """The user's bound function of a stage."""
         function: Callable[..., Any] = getattr(self.instance, stage)
@@ -90,6 +95,10 @@ class StagedSystem:
         return digest(self.settings)
 
 
+def _declared(instance: Any) -> Declaration:
+    return getattr(type(instance), ATTRIBUTE, None) or Declaration()
+
+
 def load_staged(config: Config, name: str, problems: list[Problem]) -> StagedSystem | None:
     """Import and check the system that a config names.
 
@@ -107,7 +116,7 @@ def load_staged(config: Config, name: str, problems: list[Problem]) -> StagedSys
     instance = _instance(settings.object, config.root, report)
     if len(problems) > before:
         return None
-    declared: Declaration = getattr(type(instance), ATTRIBUTE, None) or Declaration()
+    declared = _declared(instance)
     _check_declaration(declared, report)
     depth = settings.depth if settings.depth is not None else declared.depth
     top_k = settings.top_k if settings.top_k is not None else declared.top_k
