@@ -134,7 +134,10 @@ CONFIG = {
     "dagster.cron": "when the nightly schedule runs",
     "dagster.owners": "who the assets belong to: e-mail addresses, and teams as `team:NAME`",
     "dagster.log_level": "the least severe messages of Dagster that are kept",
-    "store.lock_timeout_s": "seconds to wait while another process holds the store",
+    "store.lock_timeout_s": (
+        "seconds to wait while another process holds the store, which takes parts of a second; it "
+        "does not limit how long a run waits for another run of its project to end"
+    ),
 }
 
 POLICY = {

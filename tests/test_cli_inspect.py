@@ -13,7 +13,7 @@ import pytest
 
 from command_line import call, copy_example, events
 from projects import SampleProject, relevant
-from rag_assets.store import RunRow
+from rag_assets.store import RunRow, Store
 from rag_assets.store.records import CaseStage
 
 ID = r"run_[0-9A-Z]{26}"
@@ -271,7 +271,7 @@ def row(number: int, **changes) -> RunRow:
         id=f"run_{number:026}",
         created_at=f"2026-09-16T10:20:{number:02}.000+00:00",
         finished_at=f"2026-09-16T10:21:{number:02}.000+00:00",
-        project="p",
+        project="sample",
         origin="run",
         parent=None,
         dagster_run_id=None,
@@ -399,12 +399,102 @@ def test_without_any_run(sample):
     assert events(result)[0]["problems"][0]["message"] == message
 
 
+@pytest.fixture
+def shared(store):
+    """The same folder with a second config, whose project has the runs 6 and 7."""
+    text = (store / "rag_assets.yaml").read_text(encoding="utf-8")
+    other = text.replace("project: sample", "project: other")
+    (store / "o ther.yaml").write_text(other, encoding="utf-8")
+    with Store(store / ".rag_assets" / "store.duckdb").writing() as writer:
+        for number in (6, 7):
+            writer.add_run(row(number, project="other"))
+    return store
+
+
+def test_latest_is_of_the_project_of_the_config(shared):
+    other = ("--config", "o ther.yaml")
+    for options, reference, number in (
+        ((), "latest", 5),
+        ((), "latest~2", 2),
+        ((), f"run_{7:026}", 7),
+        ((), "other:latest~1", 6),
+        (other, "sample:latest", 5),
+        (other, "latest", 7),
+        (other, "latest~1", 6),
+        (other, f"run_{5:026}", 5),
+    ):
+        result = call(shared, "inspect", reference, "--json", *options)
+        assert events(result)[0]["run"] == f"run_{number:026}"
+    result = call(shared, "inspect", "latest~2", *other)
+    assert result.stderr.startswith("There is no latest~2: this project has 2 runs, of which ")
+    result = call(shared, "inspect", "othr:latest")
+    told = 'There is no run of a project "othr". Did you mean "other"?\n'
+    assert (result.exit_code, result.stderr) == (2, told)
+    (shared / "third.yaml").write_text("project: third", encoding="utf-8")
+    result = call(shared, "gate", "latest", "--config", "third.yaml")
+    assert result.stderr.splitlines() == [
+        "This project has no run yet. Start one with: rag-assets run --config third.yaml",
+        (
+            "The store also holds 5 runs of other projects (other, sample); to see them: "
+            "rag-assets runs --all --config third.yaml"
+        ),
+    ]
+
+
+def test_runs_are_those_of_the_project(shared):
+    def listed(*options):
+        result = call(shared, "runs", *options)
+        return [one.split()[0][-1] for one in result.stdout.splitlines()], result.stderr
+
+    told = "The store also holds {} of another project ({}); to see them: rag-assets runs --all{}\n"
+    assert listed() == (["5", "4", "2"], told.format("2 runs", "other", ""))
+    other = ("--config", "o ther.yaml")
+    found = told.format("3 runs", "sample", " --config 'o ther.yaml'")
+    assert listed(*other) == (["7", "6"], found)
+    assert listed("--all") == (list("7654321"), "")
+    first = call(shared, "runs", "--all", "--limit", "1").stdout
+    assert first.endswith("  ALLOW  (project other)\n")
+    document = events(call(shared, "runs", "--json", *other))[0]
+    assert (document["project"], document["other_projects"]) == ("other", {"sample": 3})
+    assert [one["project"] for one in document["runs"]] == ["other", "other"]
+    # A config that cannot be read has no name, and every run may be its own.
+    (shared / "rag_assets.yaml").write_text("[", encoding="utf-8")
+    assert listed() == (["7", "6", "5", "4", "2"], "")
+
+
+def test_what_to_type_next_names_the_config(shared):
+    other = ("--config", "o ther.yaml")
+    shown = call(shared, "inspect", f"run_{5:026}", *other).stdout.splitlines()[-1]
+    named = "Next: rag-assets inspect run_{:026}{} --config 'o ther.yaml'{}"
+    assert shown == named.format(5, "", " --failures")
+    failures = call(shared, "inspect", f"run_{5:026}", "--failures", *other).stdout.splitlines()
+    assert failures[-1] == named.format(5, "", " --case one")
+    # Without failures there is nothing to recommend.
+    whole = call(shared, "inspect", f"run_{7:026}", *other).stdout
+    assert "Next:" not in whole
+    (shared / "below").mkdir()
+    below = call(shared / "below", "inspect", f"run_{5:026}", "--config", "../o ther.yaml")
+    assert "--config '../o ther.yaml' --failures" in below.stdout
+    below = call(shared / "below", "inspect", f"run_{5:026}")
+    assert "--config" not in below.stdout
+    checked = call(shared, "check", *other).stdout.splitlines()[-1]
+    assert checked == "Next: rag-assets run --config 'o ther.yaml'"
+
+
 def test_a_dead_run_stayed_unfinished(store):
     shown = call(store, "inspect", "latest").stdout.splitlines()
     assert shown[0] == f"Run run_{5:026} [INTERRUPTED/PARTIAL]"
     failures = call(store, "inspect", "latest", "--failures").stdout.splitlines()
     assert failures[0] == "1 of 2 cases failed, errored or stayed unfinished"
     assert failures[2:4] == ["one", "    stopped retrieval was not executed"]
+
+
+def test_a_dead_run_of_a_whole_stayed_unfinished_in_its_execution(store):
+    record = {**RECORD, "system": {**RECORD["system"], "kind": "callable"}}
+    with Store(store / ".rag_assets" / "store.duckdb").writing() as writer:
+        writer.update_run(f"run_{5:026}", record=json.dumps(record))
+    failures = call(store, "inspect", "latest", "--failures").stdout.splitlines()
+    assert failures[2:4] == ["one", "    stopped execution was not executed"]
 
 
 def test_records_are_shown_although_the_config_is_broken(store):

@@ -169,10 +169,34 @@ def test_cases_that_match_nothing(example):
     assert error["problems"][0]["message"] + "\n" == result.stderr
 
 
+def test_a_long_error_is_cut_and_failures_are_counted(sample):
+    sample.replace(
+        "app.py",
+        'log("generate", input["question"])',
+        "assert input['question'] != 'a b', 'why ' * 60",
+    )
+    rule = "{id: none, kind: observed_count, metric: answer_correct, max_failures: 0}"
+    sample.write("release.yaml", f"rules: [{rule}]\n")
+    error = f"AssertionError: {('why ' * 60)[:160]}… (240 characters)"
+    result = call(sample.root, "run")
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    assert f"1 case: generation {error}" in lines
+    assert f"first failure: generation of one: {error}" in result.stderr.splitlines()
+    place = lines.index(
+        "none  answer_correct  at most 0 failures  FAIL  observed_failures_exceed_limit"
+    )
+    assert lines[place + 1] == "    1 failure and 1 missing, at most 0"
+    failures = call(sample.root, "inspect", "latest", "--failures").stdout
+    assert f"    error   generation: {error}\n" in failures
+    assert "why " * 59 in call(sample.root, "inspect", "latest", "--case", "one").stdout
+
+
 def test_without_a_policy_nothing_is_decided(sample):
     result = call(sample.root, "run")
     assert result.exit_code == 0
-    assert "\n\nNo policy: nothing was decided.\n\n" in result.stdout
+    told = "DECIDED says that the run came to its end. The rules of a policy would decide on it."
+    assert f"\n\nNo policy: nothing was decided.\n    {told}\n\n" in result.stdout
 
 
 def test_a_policy_without_a_rule_for_one_run(sample):
@@ -238,6 +262,11 @@ def test_a_malformed_artifact_stops_the_run(sample):
     assert "[STOPPED/PARTIAL]\n3 cases\n" in result.stdout
     assert "candidates.0.doc_id" in result.stderr
     assert result.stderr.endswith("to continue: rag-assets run\n")
+    again = call(sample.root, "run", "--config", "rag_assets.yaml", "--no-cache", "--cases", "o*")
+    assert again.stderr.endswith(
+        "What has finished is kept in the cache, which --no-cache does not read; to start anew: "
+        "rag-assets run --config rag_assets.yaml --no-cache --cases 'o*'\n"
+    )
     stopped = events(call(sample.root, "run", "--json"))
     assert [one["event"] for one in stopped[-2:]] == ["error", "end"]
     assert (stopped[-1]["state"], stopped[-1]["exit_code"]) == ("STOPPED", 2)
@@ -329,7 +358,7 @@ def test_an_interrupt_keeps_what_has_finished(sample: SampleProject):
         "app.py", 'log("generate", input["question"])', "import time; log('go', ''); time.sleep(1)"
     )
     sample.replace("rag_assets.yaml", "evaluators:", "concurrency: {system: 1}\nevaluators:")
-    with start(sample.root, "run") as process:
+    with start(sample.root, "run", "--limit", "9") as process:
         started = 0
         while not started and process.poll() is None:
             time.sleep(0.05)
@@ -338,7 +367,7 @@ def test_an_interrupt_keeps_what_has_finished(sample: SampleProject):
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "[INTERRUPTED/PARTIAL]" in out
-    assert err.endswith("to continue: rag-assets run\n")
+    assert err.endswith("to continue: rag-assets run --limit 9\n")
     assert "Stages: retrieve 0 hit/3 miss; generate 0 hit/" in out
     started += sample.calls()["go"]
     again = call(sample.root, "run")

@@ -234,7 +234,7 @@ def test_the_default_k_is_never_above_the_declared_depth(metric, criterion):
 def test_k_above_the_declared_depth_is_refused_with_its_line():
     assert problems_of("ndcg", k=7, depth=6) == [
         (
-            "rag_assets.yaml:12: evaluators.0.k: k is 7, and only 6 candidates are retrieved. "
+            "rag_assets.yaml:12: evaluators.0.k: k is 7, and the depth of retrieval is 6. "
             "Write k: 6 or less, or raise system.rag.depth."
         )
     ]

@@ -97,6 +97,20 @@ def test_cached_answers_of_a_service_are_pointed_out(over_http: tuple[Run, Resul
     assert not any(line.startswith("Stages:") for line in lines)
     note = "0 calls made; if the service was redeployed, change system.version"
     assert note in repeated.stderr.splitlines()
+    assert lines[-1] == "Next: rag-assets inspect latest --config rag_assets.http.yaml --failures"
+
+
+def test_the_two_configs_are_compared_by_id(
+    example: Example, first: Run, over_http: tuple[Run, Result]
+) -> None:
+    run, _ = over_http
+    done = call(example.root, "compare", run.row.id, first.row.id)
+    assert done.exit_code == 3
+    same = "answer_correct: +0.0 points [-29.9, +29.9] · 15 paired · 0 missing · 0 excluded"
+    assert same in done.stdout.splitlines()
+    listed = call(example.root, "runs", "--all", "--config", "rag_assets.http.yaml").stdout
+    assert f"{first.row.id}  " in listed
+    assert listed.count("(project blackbox_rag)") == listed.count("run_") - 2
 
 
 def test_with_synonyms(expanded: Run) -> None:

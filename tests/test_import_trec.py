@@ -242,7 +242,7 @@ Left out
 
 Next: cd made && rag-assets run
       rag-assets run --config rag_assets.second.yaml
-      rag-assets compare latest latest~1
+      rag-assets compare made-second:latest latest
 """
     )
 
@@ -284,7 +284,7 @@ def test_runs_of_an_imported_project_are_compared_by_topic(tmp_path: Path) -> No
         ("observed", None, 0.0),
         ("observed", None, 1.0),
     ]
-    compared = call(project.root, "compare", "latest", "latest~1")
+    compared = call(project.root, "compare", "made-second:latest", "latest")
     assert compared.exit_code == 0
     (row,) = (row for row in compared.stdout.splitlines() if row.startswith("mrr_at_3: "))
     assert row.startswith("mrr_at_3: -0.500 [")

@@ -135,8 +135,9 @@ def test_golden_bounds_with_the_missing_cases_resolved(vector: dict[str, Any]) -
     if wanted is None:
         assert line is None or not line.startswith("resolve")
         return
+    cases = "case" if wanted["missing"] == 1 else "cases"
     assert line == (
-        f"resolve the {wanted['missing']} missing cases first: counted favourably, the bound "
+        f"resolve the {wanted['missing']} missing {cases} first: counted favourably, the bound "
         f"would be {wanted['bound_if_favourable']}"
     )
 
@@ -145,6 +146,8 @@ def test_missing_cases_of_a_count() -> None:
     rule = Rule(id="r", metric="m", kind="observed_count", max_failures=1)
     line = line_of_run(rule, [PASS] * 12 + [FAIL] + [CRASHED] * 2)
     assert line == "resolve the 2 missing cases first"
+    line = line_of_run(rule, [PASS] * 12 + [FAIL, CRASHED])
+    assert line == "resolve the 1 missing case first"
 
 
 @pytest.mark.parametrize(

@@ -147,9 +147,13 @@ def test_a_case_shows_all_of_its_samples(sample: SampleProject) -> None:
     run = sample.run()
     program = program_in(sample.root)
     case = program("inspect", "latest", "--case", "far").stdout
+    assert "\nOutput of sample 0\n    answer: text of f text of g\n" in case
     assert "\nSample 1\n    answer: text of f text of g\n" in case
     assert "OSError: gone" in case[case.index("\nSample 2\n") :]
-    assert "samples: pass, pass, missing (execution_error)" in case
+    assert "sample 0: pass, sample 1: pass, sample 2: missing (execution_error)" in case
+    # What was retrieved once is of all samples.
+    headings = [row for row in case.splitlines() if row.startswith(("Stages", "Ret", "Con", "Cit"))]
+    assert headings == ["Stages of sample 0", "Retrieval", "Context", "Citations of sample 0"]
     record = json.loads(program("inspect", "latest", "--case", "far", "--json").stdout)
     assert [one["sample"] for one in record["samples"]] == [1, 2]
     assert record["samples"][0]["output"]["answer"] == "text of f text of g"
@@ -174,8 +178,21 @@ def test_an_exported_case_has_all_of_its_samples(sample: SampleProject) -> None:
 def test_a_verdict_that_fails_in_one_sample_is_listed_as_failed(sample: SampleProject) -> None:
     sample.replace("app.py", "        return answer_of(context)\n", FLAKY)
     sample.run()
-    failures = program_in(sample.root)("inspect", "latest", "--failures").stdout
-    assert "2 of 3 cases failed, errored or stayed unfinished" in failures
+    program = program_in(sample.root)
+    two, far = program("inspect", "latest", "--failures").stdout.split("\n\n")[1:3]
+    empty = '{"answer": "", "citations": []}'
+    assert two.splitlines() == [
+        "two",
+        f"    output  sample 0: {empty}",
+        "    failed  answer_correct",
+    ]
+    assert far.splitlines()[:2] == ["far", f"    output  sample 2: {empty}"]
+    listed = json.loads(program("inspect", "latest", "--failures", "--json").stdout)["failures"]
+    output = {"answer": "", "citations": []}
+    assert [one["samples"] for one in listed] == [
+        [{"sample": 0, "output": output}],
+        [{"sample": 2, "output": output}],
+    ]
 
 
 def test_retrieval_that_runs_once_has_one_value(sample: SampleProject) -> None:

@@ -281,7 +281,13 @@ def test_states(place: Place, row: dict[str, Any], expected: Any) -> None:
             "abstained",
             'abstained must be true or false, got "maybe".',
         ),
-        ("r.csv", "case_id,answer\none\n", 2, "", "The row has 1 cells, and there are 2 columns."),
+        (
+            "r.csv",
+            "case_id,answer\none\n",
+            2,
+            "",
+            "The number of cells is 1, and that of columns 2.",
+        ),
         (
             "r.csv",
             "case_id,answer,answer\none,a,b\n",

@@ -175,6 +175,7 @@ def test_a_terminal_receives_colours_and_no_other_control(nasty, command):
     shown = on_a_terminal(root, COMMANDS[command])
     text = re.sub(r"\x1b\[[\d;]*m", "", shown.replace("\r\n", "\n"))
     assert not controls(text), text
+    assert not any(row.endswith(" ") for row in text.split("\n"))
 
 
 def on_a_terminal(root, arguments) -> str:

@@ -22,6 +22,7 @@ from rag_assets.evaluation.wording import (
     number_format,
     plain_number,
     reasons_text,
+    redeployed_note,
     rule_words,
     speaks_for,
     stages_line,
@@ -306,3 +307,12 @@ def test_all_slices_are_shown_with_their_support():
 
 def test_a_run_without_slices_has_no_table():
     assert slice_table(a_run(()), None, everything=True) == []
+
+
+def test_one_is_singular_everywhere():
+    assert speaks_for("regression", 1) == "Speaks for: inputs like this 1 case"
+    population = "Speaks for: the population that this 1 case was sampled from"
+    assert speaks_for("sample", 1) == population
+    assert speaks_for("regression", 2) == "Speaks for: inputs like these 2 cases"
+    assert redeployed_note(1).startswith("1 call made; ")
+    assert redeployed_note(0).startswith("0 calls made; ")

@@ -29,6 +29,7 @@ from rag_assets.evaluation.lifecycle import end_run, new_run_id, start_run
 from rag_assets.evaluation.pipeline import go_through
 from rag_assets.evaluation.project import Project
 from rag_assets.evaluation.session import Observer, Session, Silent
+from rag_assets.evaluation.wording import counted
 from rag_assets.evaluation.words import ANSWERING, CASE_STAGES, STAGES, Stage
 from rag_assets.systems.blackbox import BlackBox
 from rag_assets.systems.calls import Failure
@@ -131,7 +132,9 @@ class SuiteExecution:
             more = len(shown) - 20
             text = "\n".join(shown[:20] + ([f"… and {more} more"] if more > 0 else []))
             cases = len({case_id for _, case_id, _ in failures})
-            raise dg.Failure(f"{cases} cases have no result:\n{text}", allow_retries=False)
+            have = "has" if cases == 1 else "have"
+            told = f"{counted(cases, 'case')} {have} no result:\n{text}"
+            raise dg.Failure(told, allow_retries=False)
 
     def _without_result(self) -> list[tuple[Stage, str, Failure]]:
         """The first selected stage in which a case has no result, for whatever reason."""

@@ -17,6 +17,7 @@ from rag_assets.contracts.paths import cited_value
 from rag_assets.evaluation.concluding import Conclusion, RunMetrics
 from rag_assets.evaluation.matching import Unit, relevant_grade
 from rag_assets.evaluation.metrics import MetricValue
+from rag_assets.evaluation.places import config_argument
 from rag_assets.evaluation.session import CaseResult, Session
 from rag_assets.evaluation.wording import (
     counted,
@@ -132,7 +133,7 @@ def metrics_metadata(session: Session, metrics: RunMetrics) -> Metadata:
         **numbers,
         "cases": len(session.cases),
         "run_id": session.run_id,
-        "inspect": f"rag-assets inspect {session.run_id}",
+        "inspect": _inspect(session),
     }
 
 
@@ -172,15 +173,18 @@ def gate_metadata(session: Session, conclusion: Conclusion) -> Metadata:
         "exit_code": conclusion.exit_code,
         "decisions": dg.MetadataValue.md(_markdown(rows)),
         "run_id": session.run_id,
-        "inspect": f"rag-assets inspect {session.run_id}",
+        "inspect": _inspect(session),
     }
     if decided:
         metadata["intervals"] = _image(interval_plot(decided, thresholds))
     return metadata
 
 
-def _inspect(session: Session, case: Case) -> str:
-    return f"rag-assets inspect {session.run_id} --case {shlex.quote(case.id)}"
+def _inspect(session: Session, case: Case | None = None) -> str:
+    """The command that shows the run, or one of its cases, from the folder of the project."""
+    config = session.project.config
+    one = "" if case is None else f" --case {shlex.quote(case.id)}"
+    return f"rag-assets inspect {session.run_id}{one}{config_argument(config.path, config.root)}"
 
 
 def _retrieval_table(case: Case, retrieval: Mapping[str, Any], unit: Unit) -> dg.MetadataValue:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import click
+
 from rag_assets.cli.check import check
 from rag_assets.cli.compare import compare
 from rag_assets.cli.diagnose import diagnose
@@ -16,8 +18,16 @@ from rag_assets.cli.run import run
 from rag_assets.cli.runs import runs
 from rag_assets.cli.ui import ui
 
-main = Program(
-    "rag-assets",
-    help="Find out which stage of a RAG system failed, and decide a release on intervals.",
-    commands=[init, import_, check, run, runs, inspect, diagnose, gate, compare, plan, export, ui],
+_VERSION = click.version_option(
+    package_name="rag-assets", prog_name="rag-assets", message="%(prog)s %(version)s"
+)
+
+main: Program = _VERSION(
+    Program(
+        "rag-assets",
+        help="Find out which stage of a RAG system failed, and decide a release on intervals.",
+        commands=[
+            *(init, import_, check, run, runs, inspect, diagnose, gate, compare, plan, export, ui)
+        ],
+    )
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -11,6 +12,7 @@ import click
 from rag_assets.cli.errors import Invocation
 from rag_assets.cli.group import ExampleCommand, config_option, policy_option
 from rag_assets.cli.output import note, show, width
+from rag_assets.evaluation.places import config_argument
 
 
 @click.command(
@@ -39,5 +41,7 @@ def check(invocation: Invocation, config: Path | None, policy: Path | None) -> i
 
     for remark in remarks(project):
         note(remark)
-    show(suite_summary(project, list(attainable_decisions(project)), width()))
+    named = "" if policy is None else f" --policy {shlex.quote(str(policy))}"
+    options = config_argument(config_path) + named
+    show(suite_summary(project, list(attainable_decisions(project)), width(), options))
     return 0

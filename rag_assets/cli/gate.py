@@ -44,7 +44,7 @@ def gate(
 
     config_path = invocation.locate(config)
     with reading_records(config_path) as reader:
-        view = run_view(reader, find_run(reader, reference))
+        view = run_view(reader, find_run(reader, reference, config_path))
         found = redecide(reader, view, policy or config_path.parent / POLICY_FILE)
     if as_json:
         show_json(

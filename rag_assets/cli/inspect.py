@@ -13,7 +13,7 @@ from rag_assets.cli.group import ExampleCommand, config_option, json_option, opt
 from rag_assets.cli.output import show, show_json, width
 from rag_assets.evaluation.comparison_view import comparison_view
 from rag_assets.evaluation.diagnosis.record import diagnosis_view
-from rag_assets.evaluation.places import reading_records
+from rag_assets.evaluation.places import config_argument, reading_records
 from rag_assets.evaluation.references import (
     find_comparison,
     find_diagnosis,
@@ -60,31 +60,36 @@ def inspect(
 ) -> int:
     """Show a run as it was recorded: state, decisions, metrics, failures or one case.
 
-    REF is a run id, the unique beginning of one, latest, or latest~N for the N-th run before it;
-    or the id of a comparison or a diagnosis (sha256:…), or the unique beginning of one.
+    REF is a run id, the unique beginning of one, latest (this project's newest run), or latest~N
+    for the N-th run before it, PROJECT:latest for another project in the same folder; or the id of
+    a comparison or a diagnosis (sha256:…), or the unique beginning of one.
     Nothing is executed or decided again.
     """
     if failures and case_id is not None:
         raise click.UsageError("--failures and --case exclude each other; use one of them.")
-    with reading_records(invocation.locate(config)) as reader:
+    config_path = invocation.locate(config)
+    with reading_records(config_path) as reader:
         if is_digest(reference):
-            _show_by_digest(reader, reference, case_id, as_json=as_json)
+            _show_by_digest(reader, reference, config_path, case_id, as_json=as_json)
             return 0
-        view = run_view(reader, find_run(reader, reference))
+        view = run_view(reader, find_run(reader, reference, config_path))
+        named = f"{reference}{config_argument(config_path)}"
         if case_id is not None:
             _show_case(reader, view, case_id, as_json=as_json)
         elif failures:
-            _show_failures(reader, view, reference, limit, as_json=as_json)
+            _show_failures(reader, view, named, limit, as_json=as_json)
         else:
-            _show_run(view, reference, as_json=as_json)
+            _show_run(view, named, as_json=as_json)
     return 0
 
 
-def _show_by_digest(reader: Reader, reference: str, case_id: str | None, *, as_json: bool) -> None:
+def _show_by_digest(
+    reader: Reader, reference: str, config_path: Path, case_id: str | None, *, as_json: bool
+) -> None:
     """Show a diagnosis or a comparison: both are named by the digest of what they are."""
     found = find_diagnosis(reader, reference)
     if found is None:
-        comparison = comparison_view(find_comparison(reader, reference))
+        comparison = comparison_view(find_comparison(reader, reference, config_path))
         show_comparison(comparison, all_slices=False, as_json=as_json)
         return
     view = diagnosis_view(found)
@@ -101,18 +106,16 @@ def _show_by_digest(reader: Reader, reference: str, case_id: str | None, *, as_j
         show(diagnosed_case_report(view, case))
 
 
-def _show_run(view: RunView, reference: str, *, as_json: bool) -> None:
+def _show_run(view: RunView, named: str, *, as_json: bool) -> None:
     if as_json:
         show_json(view.as_json())
         return
     from rag_assets.reports.run_detail import run_detail
 
-    show(run_detail(view, reference, width()))
+    show(run_detail(view, named, width()))
 
 
-def _show_failures(
-    reader: Reader, view: RunView, reference: str, limit: int, *, as_json: bool
-) -> None:
+def _show_failures(reader: Reader, view: RunView, named: str, limit: int, *, as_json: bool) -> None:
     from rag_assets.evaluation.failures import failed_cases
 
     failed = failed_cases(reader, view)
@@ -122,7 +125,7 @@ def _show_failures(
         return
     from rag_assets.reports.failure_list import failure_list
 
-    show(failure_list(view, failed, reference, limit))
+    show(failure_list(view, failed, named, limit))
 
 
 def _show_case(reader: Reader, view: RunView, case_id: str, *, as_json: bool) -> None:

@@ -6,9 +6,13 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rag_assets.reports.layout import Line, printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 
 def width() -> int | None:
@@ -45,21 +49,29 @@ def note(message: str) -> None:
         from rich.console import Console
         from rich.text import Text
 
-        Console(stderr=True, highlight=False).print(Text(text))
+        console = Console(stderr=True, highlight=False)
+        for part in text.split("\n"):
+            _show_wrapped(console, Text(part))
     else:
         _write(sys.stderr, f"{text}\n")
 
 
 def _show_on_terminal(lines: Iterable[Line]) -> None:
     from rich.console import Console
-    from rich.padding import Padding
     from rich.text import Text
 
     console = Console(highlight=False)
     for line in lines:
         text = Text.assemble(*((cell.text, cell.style) for cell in line.cells))
-        text.rstrip()
-        console.print(Padding(text, (0, 0, 0, line.indent), expand=False) if line.indent else text)
+        _show_wrapped(console, text, line.indent)
+
+
+def _show_wrapped(console: Console, text: Text, indent: int = 0) -> None:
+    """Print a line over as many as it takes, none of which ends in white space."""
+    for part in text.wrap(console, max(1, console.width - indent)) or [text]:
+        part.rstrip()
+        part.pad_left(indent if part else 0)
+        console.print(part, no_wrap=True, overflow="ignore", crop=False)
 
 
 def _write(stream: TextIO, text: str) -> None:

@@ -32,8 +32,9 @@ def plan(invocation: Invocation, reference: str, config: Path | None, as_json: b
     REF is a run or a comparison, named as for inspect. Only records are read; excluded cases
     never count. Some sizes take seconds to compute.
     """
-    with reading_records(invocation.locate(config)) as reader:
-        subject, decisions = _decisions(reader, reference)
+    config_path = invocation.locate(config)
+    with reading_records(config_path) as reader:
+        subject, decisions = _decisions(reader, reference, config_path)
     from rag_assets.evaluation.planning_differences import with_complete_plan
 
     complete = [with_complete_plan(decision) for decision in decisions]
@@ -46,9 +47,11 @@ def plan(invocation: Invocation, reference: str, config: Path | None, as_json: b
     return 0
 
 
-def _decisions(reader: Reader, reference: str) -> tuple[str, tuple[DecisionView, ...]]:
+def _decisions(
+    reader: Reader, reference: str, config_path: Path
+) -> tuple[str, tuple[DecisionView, ...]]:
     if is_digest(reference):
-        comparison = comparison_view(find_comparison(reader, reference))
+        comparison = comparison_view(find_comparison(reader, reference, config_path))
         return comparison.id, comparison.decisions
-    run = run_view(reader, find_run(reader, reference))
+    run = run_view(reader, find_run(reader, reference, config_path))
     return run.row.id, run.decisions

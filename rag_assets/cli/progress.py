@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from rag_assets.cli.output import note, show_json
-from rag_assets.evaluation.wording import counted
+from rag_assets.evaluation.wording import counted, cut
 from rag_assets.evaluation.words import Stage
 from rag_assets.reports.layout import printable
 from rag_assets.systems.calls import Failure
@@ -70,7 +70,8 @@ class PlainProgress:
         """Show the first failure at once; the report has them all."""
         if not self._has_failed:
             self._has_failed = True
-            self._tell(f"first failure: {stage} of {case_id}: {failure.type}: {failure.message}")
+            what = f"{failure.type}: {cut(failure.message)}"
+            self._tell(f"first failure: {stage} of {case_id}: {what}")
 
     def stage_finished(self, stage: Stage) -> None:
         """Nothing."""

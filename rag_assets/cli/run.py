@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
@@ -21,6 +22,7 @@ from rag_assets.cli.group import (
 from rag_assets.cli.importing import importing
 from rag_assets.cli.output import note, show, show_json, width
 from rag_assets.contracts.errors import Problem, RagAssetsError
+from rag_assets.evaluation.places import config_argument
 
 if TYPE_CHECKING:
     from rag_assets.evaluation.project import Project
@@ -64,8 +66,11 @@ def run(
 ) -> int:
     """Run the suite: execute every stage, judge, measure and decide.
 
-    Finished stages come from the cache. Exit code: 0 nothing blocks, 1 a rule FAILed, 2 the input
-    is wrong, 3 blocked without a FAIL, 130 interrupted.
+    Finished stages come from the cache. Cases with equal inputs are executed once, and the others
+    are counted as shared. One run of a project goes on at a time: another one waits for it.
+
+    Exit code: 0 nothing blocks, 1 a rule FAILed, 2 the input is wrong, 3 a policy blocks without a
+    FAIL or every case failed, 130 interrupted.
     """
     config_path = invocation.locate(config)
     # What the user's code prints is not the answer of this command.
@@ -84,8 +89,9 @@ def run(
     else:
         from rag_assets.reports.run_report import run_report
 
-        show(run_report(view, width(), all_slices=slices))
-    return _concluded(view)
+        named = f"latest{config_argument(config_path)}"
+        show(run_report(view, width(), all_slices=slices, named=named))
+    return _concluded(view, shlex.join(["rag-assets", *invocation.arguments]))
 
 
 def _show_start(project: Project, cases: Sequence[str] | None, *, use_cache: bool) -> None:
@@ -125,11 +131,11 @@ def _show_events(view: RunView, judgments: Sequence[RunJudgment]) -> None:
         show_json(event)
 
 
-def _concluded(view: RunView) -> int:
+def _concluded(view: RunView, command: str) -> int:
     """Say on stderr what else there is to say, and return the exit code."""
     from rag_assets.reports.run_report import notes
 
-    for text in notes(view):
+    for text in notes(view, command):
         note(text)
     if view.exit_code is None:
         raise RagAssetsError(f"{view.row.id} was decided without an exit code.")

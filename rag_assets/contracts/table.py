@@ -72,7 +72,7 @@ def _delimited(data: bytes, delimiter: str, file: str, problems: list[Problem]) 
                 names = cells
                 _check_names(names, file, begins, problems)
             elif len(cells) != len(names):
-                message = f"The row has {len(cells)} cells, and there are {len(names)} columns."
+                message = f"The number of cells is {len(cells)}, and that of columns {len(names)}."
                 problems.append(Problem(file, begins, "", message))
             else:
                 rows.append(Row(begins, dict(zip(names, cells, strict=True))))

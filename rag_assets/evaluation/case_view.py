@@ -14,7 +14,7 @@ from rag_assets.contracts.kinds import TYPED
 from rag_assets.contracts.paths import cited_value
 from rag_assets.evaluation.matching import relevant_grade
 from rag_assets.evaluation.views import JudgmentView, RunView
-from rag_assets.evaluation.words import CASE_STAGES
+from rag_assets.evaluation.words import CASE_STAGES, WHOLE_STAGES
 from rag_assets.store import CaseStage, StageResult
 from rag_assets.store.reader import Reader
 
@@ -172,7 +172,7 @@ def case_view(reader: Reader, view: RunView, case_id: str) -> CaseView:
     output = payload("generation")
     execution = payload("execution") or {}
     is_whole = "execution" in rows
-    stages = ("cases", "execution", *CASE_STAGES[1:]) if is_whole else CASE_STAGES
+    stages = WHOLE_STAGES if is_whole else CASE_STAGES
     return CaseView(
         run_id=view.row.id,
         case=case,

@@ -51,7 +51,7 @@ def compare_runs(
     path = policy_path or _default_policy(config_path.parent)
     policy = _read(path) if path else None
     with reading_records(config_path) as reader:
-        rows = [find_run(reader, reference) for reference in (candidate, baseline)]
+        rows = [find_run(reader, reference, config_path) for reference in (candidate, baseline)]
         _refuse(rows)
         ours, theirs = (run_view(reader, row) for row in rows)
         if policy is not None:

@@ -80,7 +80,7 @@ def export(config_path: Path, reference: str, out: Path | None) -> Exported:
     """
     opening = partial(reading_records, config_path)
     with opening() as reader:
-        found = _find(reader, reference)
+        found = _find(reader, reference, config_path)
     subject = found.row.id if isinstance(found, RunView) else found.id
     target = out or config_path.parent / FOLDER / subject.replace(":", "-")
     with new_bundle(target.resolve(), subject) as folder:
@@ -94,13 +94,15 @@ def export(config_path: Path, reference: str, out: Path | None) -> Exported:
     return Exported(target, subject, unit, facts["counts"][f"{unit}s"])
 
 
-def _find(reader: Reader, reference: str) -> RunView | ComparisonView | DiagnosisView:
+def _find(
+    reader: Reader, reference: str, config_path: Path
+) -> RunView | ComparisonView | DiagnosisView:
     if not is_digest(reference):
-        return _ended(run_view(reader, find_run(reader, reference)))
+        return _ended(run_view(reader, find_run(reader, reference, config_path)))
     diagnosis = find_diagnosis(reader, reference)
     if diagnosis is not None:
         return diagnosis_view(diagnosis)
-    return _ended_before(comparison_view(find_comparison(reader, reference)))
+    return _ended_before(comparison_view(find_comparison(reader, reference, config_path)))
 
 
 def _ended(view: RunView) -> RunView:

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from rag_assets.evaluation.replicates import samples_of
 from rag_assets.evaluation.views import JudgmentView, RunView
-from rag_assets.evaluation.words import CASE_STAGES
+from rag_assets.evaluation.words import CASE_STAGES, WHOLE_STAGES, Stage
 from rag_assets.store import CaseStage, SampleStage
 from rag_assets.store.reader import Reader
 
@@ -30,7 +31,9 @@ class FailedCase:
 
     Attributes:
         case_id: the case.
-        output: its output, any JSON; None where it has none (see `has_output`).
+        output: its output, any JSON; None where it has none (see `has_output`). Of several samples
+            it is that of the first.
+        samples: (number, output) of the samples that failed, where the case has several.
         errors: failures of its stages.
         unfinished: the first stage that was not executed, or None.
         failed: judgments whose verdict is fail, or is in one of several samples.
@@ -41,6 +44,7 @@ class FailedCase:
     case_id: str
     has_output: bool = False
     output: Any = None
+    samples: tuple[tuple[int, Any], ...] = ()
     errors: tuple[Mapping[str, Any], ...] = ()
     unfinished: str | None = None
     failed: tuple[JudgmentView, ...] = ()
@@ -53,6 +57,7 @@ class FailedCase:
         return {
             "case": self.case_id,
             **output,
+            "samples": [{"sample": number, "output": made} for number, made in self.samples],
             "errors": [dict(error) for error in self.errors],
             "unfinished": self.unfinished,
             "failed": [one.as_json() for one in self.failed],
@@ -76,17 +81,25 @@ def failed_cases(reader: Reader, view: RunView) -> list[FailedCase]:
     for judgment in reader.run_judgments(view.row.id):
         looked_at.add_judgment(view.judgment(judgment))
     found = [case for case in looked_at.cases.values() if case.went_wrong]
-    payloads = reader.payloads([case.output for case in found if case.output is not None])
+    payloads = reader.payloads([one for case in found for one in case.shown.values()])
     return [case.conclude(payloads) for case in found]
 
 
 @dataclass
 class _Case:
-    """What is gathered of one case. `output` is the digest of its output."""
+    """What is gathered of one case.
+
+    Attributes:
+        expected: the stages that a case of the run goes through.
+        outputs: sample → digest of its output; None where it has none.
+        failing: the numbers of the samples in which a judgment failed or is missing.
+    """
 
     case_id: str
+    expected: tuple[Stage, ...]
     stages: set[str] = field(default_factory=set)
-    output: str | None = None
+    outputs: dict[int, str | None] = field(default_factory=dict)
+    failing: set[int] = field(default_factory=set)
     errors: list[Mapping[str, Any]] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     failed: list[JudgmentView] = field(default_factory=list)
@@ -99,7 +112,7 @@ class _Case:
         if self.errors:
             return None
         return next(
-            (stage for stage in CASE_STAGES if stage not in self.stages or stage in self.skipped),
+            (stage for stage in self.expected if stage not in self.stages or stage in self.skipped),
             None,
         )
 
@@ -107,12 +120,29 @@ class _Case:
     def went_wrong(self) -> bool:
         return bool(self.errors or self.unfinished or self.failed or self.below or self.missing)
 
+    @property
+    def shown(self) -> dict[int, str]:
+        """Sample → digest, for the outputs that are shown: the first, and those that failed."""
+        return {
+            sample: digest
+            for sample, digest in sorted(self.outputs.items())
+            if digest is not None and sample in {0} | self.failing
+        }
+
     def conclude(self, payloads: Mapping[str, str]) -> FailedCase:
-        has_output = self.output in payloads
+        found = {
+            sample: json.loads(payloads[digest])
+            for sample, digest in self.shown.items()
+            if digest in payloads
+        }
+        # Where no single sample can be named, the first stands for all.
+        failing = self.failing or {0}
+        several = len(self.outputs) > 1
         return FailedCase(
             case_id=self.case_id,
-            has_output=has_output,
-            output=json.loads(payloads[str(self.output)]) if has_output else None,
+            has_output=0 in found,
+            output=found.get(0),
+            samples=tuple(one for one in found.items() if several and one[0] in failing),
             errors=tuple(self.errors),
             unfinished=self.unfinished,
             failed=tuple(self.failed),
@@ -126,34 +156,40 @@ class _Cases:
 
     def __init__(self, view: RunView) -> None:
         self.cases: dict[str, _Case] = {}
+        self._stages = CASE_STAGES if view.system_kind == "rag" else WHOLE_STAGES
         self._floors: dict[str, list[tuple[str, float]]] = defaultdict(list)
         for decision in view.decisions:
             rule = decision.rule
             if rule["kind"] == "min" and decision.measure.kind == "score":
                 self._floors[rule["metric"]].append((rule["id"], rule["threshold"]))
 
+    def _case(self, case_id: str) -> _Case:
+        return self.cases.setdefault(case_id, _Case(case_id, self._stages))
+
     def add_stage(self, row: CaseStage) -> None:
         """Take in what a stage came to."""
-        case = self.cases.setdefault(row.case_id, _Case(row.case_id))
+        case = self._case(row.case_id)
         case.stages.add(row.stage)
         if row.source == "error" and row.failure is not None:
             case.errors.append({"stage": row.stage, **json.loads(row.failure)})
         elif row.source == "none":
             case.skipped.append(row.stage)
         if row.stage == "generation":
-            case.output = row.digest
+            case.outputs[0] = row.digest
 
     def add_sample(self, row: SampleStage) -> None:
-        """Take in an error of a further sample."""
+        """Take in what a stage came to for a further sample."""
+        case = self._case(row.case_id)
+        if row.stage == "generation":
+            case.outputs[row.sample] = row.digest
         if row.source == "error" and row.failure is not None:
-            case = self.cases.setdefault(row.case_id, _Case(row.case_id))
             case.errors.append(
                 {"stage": row.stage, "sample": row.sample, **json.loads(row.failure)}
             )
 
     def add_judgment(self, judgment: JudgmentView) -> None:
         """Take in an outcome."""
-        case = self.cases.setdefault(judgment.case, _Case(judgment.case))
+        case = self._case(judgment.case)
         value = judgment.value
         if judgment.status == "missing":
             case.missing.append(judgment)
@@ -161,9 +197,18 @@ class _Cases:
             return  # Excluded: the criterion does not apply.
         elif judgment.kind == "verdict" and value is not True:
             case.failed.append(judgment)
+            case.failing |= _samples_below(judgment, 1.0)
         elif judgment.kind == "score":
-            case.below += [
-                Floor(judgment.criterion, value, floor, rule)
-                for rule, floor in self._floors[judgment.criterion]
-                if value < floor
-            ]
+            for rule, floor in self._floors[judgment.criterion]:
+                if value < floor:
+                    case.below.append(Floor(judgment.criterion, value, floor, rule))
+                    case.failing |= _samples_below(judgment, floor)
+
+
+def _samples_below(judgment: JudgmentView, least: float) -> set[int]:
+    """The numbers of the samples whose value is too low, or missing."""
+    return {
+        number
+        for number, one in enumerate(samples_of(judgment.detail) or ())
+        if one["status"] == "missing" or (one["value"] is not None and one["value"] < least)
+    }

@@ -23,6 +23,7 @@ class ListedRun:
         """One object."""
         return {
             "run": self.row.id,
+            "project": self.row.project,
             "created_at": self.row.created_at,
             "finished_at": self.row.finished_at,
             "origin": self.row.origin,
@@ -34,15 +35,20 @@ class ListedRun:
         }
 
 
-def list_runs(reader: Reader, limit: int, *, everything: bool) -> list[ListedRun]:
+def list_runs(
+    reader: Reader, limit: int, *, project: str | None, everything: bool
+) -> list[ListedRun]:
     """The newest runs, with the states of their rules.
 
     Args:
         reader: the open store.
         limit: the most to return.
-        everything: also children of other runs, and materializations that came to no metrics.
+        project: the name of the project; None for all projects in the store.
+        everything: also runs of other projects, children of other runs, and materializations that
+            came to no metrics.
     """
-    rows = reader.listed_runs(limit, everything=everything)
+    only = None if everything else project
+    rows = reader.listed_runs(limit, project=only, everything=everything)
     rules: dict[str, list[tuple[str, str]]] = {row.id: [] for row in rows}
     for decision in reader.decisions_of(list(rules)):
         rules[decision.run_id].append((decision.rule, decision.state))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -86,13 +88,39 @@ def find_config(named: Path | None, start: Path) -> Path:
         if not named.is_file():
             raise InputError(f"{named}: there is no such file.")
         return named.resolve()
-    for folder in (start, *start.parents):
-        if (folder / CONFIG_FILE).is_file():
-            return (folder / CONFIG_FILE).resolve()
+    for path in _candidates(start):
+        if path.is_file():
+            return path.resolve()
     raise InputError(
         f"There is no {CONFIG_FILE} in {start} or above it. Go to your project, name the file "
         "with --config, or start one with: rag-assets init --example support_rag my-rag"
     )
+
+
+def project_name(config_path: Path) -> str | None:
+    """The label of a config file's project; None where none can be read.
+
+    The rest of the file need not be valid.
+    """
+    from rag_assets.contracts.yaml_source import read_yaml
+
+    source = read_yaml(config_path, [])
+    found = source.content.get("project") if source else None
+    return found if isinstance(found, str) and found else None
+
+
+def config_argument(config_path: Path, folder: Path | None = None) -> str:
+    """What a command needs to find a config file: "", or ` --config FILE`.
+
+    Args:
+        config_path: the file, absolute.
+        folder: where the command will be typed; None for the working directory.
+    """
+    here = folder or Path.cwd()
+    found = next((one for one in _candidates(here) if one.is_file()), None)
+    if found is not None and found.resolve() == config_path:
+        return ""
+    return f" --config {shlex.quote(os.path.relpath(config_path, here))}"
 
 
 def load_config(config_path: Path) -> Config:
@@ -108,6 +136,11 @@ def load_config(config_path: Path) -> Config:
     if config is None:
         raise InputError(problems, shown=PROBLEMS_SHOWN)
     return config
+
+
+def _candidates(start: Path) -> list[Path]:
+    """Where a config file is looked for, in this order."""
+    return [folder / CONFIG_FILE for folder in (start, *start.parents)]
 
 
 def _store_path(root: Path) -> Path:

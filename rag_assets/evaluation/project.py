@@ -273,5 +273,10 @@ def selection(dataset: Dataset, pattern: str | None, limit: int | None) -> tuple
     if not chosen:
         near = difflib.get_close_matches(pattern or "", ids, n=3, cutoff=0.3)
         hint = f" Nearest ids: {', '.join(near)}." if near else ""
-        raise InputError(f'--cases "{pattern}" matches none of the {len(ids)} cases.{hint}')
+        of = (
+            "does not match the 1 case"
+            if len(ids) == 1
+            else f"matches none of the {len(ids)} cases"
+        )
+        raise InputError(f'--cases "{pattern}" {of}.{hint}')
     return tuple(chosen[:limit])

@@ -13,6 +13,8 @@ NO_POLICY = "No policy: nothing was decided."
 NO_RUN_RULE = "The policy has no rule for a single run: nothing was decided."
 TOO_FEW = "too few cases to mark anything"
 NONE = "none"
+SHOWN = 160
+"""Characters of an output or an error that a list shows."""
 _MS = Format(decimals=1, suffix=" ms")
 OPERATIONAL: Mapping[str, Format] = {
     "latency_ms": _MS,
@@ -116,13 +118,13 @@ def stages_line(counts: Mapping[str, Mapping[str, int]]) -> str:
 
 def redeployed_note(calls: int) -> str:
     """What to do when a service has changed behind answers that came from the cache."""
-    return f"{calls} calls made; if the service was redeployed, change system.version"
+    return f"{counted(calls, 'call')} made; if the service was redeployed, change system.version"
 
 
 def failure_line(cases: int, stage: str, error_type: str, message: str) -> str:
     """Failures that are alike: how many, where, and what was raised."""
     where = f"{stage} {error_type}".rstrip()
-    return f"{counted(cases, 'case')}: {where}: {message}"
+    return f"{counted(cases, 'case')}: {where}: {cut(message)}"
 
 
 def reasons_text(reasons: Mapping[str, int]) -> str:
@@ -133,10 +135,10 @@ def reasons_text(reasons: Mapping[str, int]) -> str:
 
 def speaks_for(suite: str, cases: int) -> str:
     """What a run's numbers are about: only a sample lets them speak of a population."""
-    count = counted(cases, "case")
+    these, were = ("this 1 case", "was") if cases == 1 else (f"these {cases} cases", "were")
     if suite == "sample":
-        return f"Speaks for: the population that these {count} were sampled from"
-    return f"Speaks for: inputs like these {count}"
+        return f"Speaks for: the population that {these} {were} sampled from"
+    return f"Speaks for: inputs like {these}"
 
 
 def cases_text(run: int, dataset: int) -> str:
@@ -161,7 +163,7 @@ def value_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def cut(text: str, limit: int) -> str:
+def cut(text: str, limit: int = SHOWN) -> str:
     """The text, or its beginning with the length of the whole."""
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"
 

@@ -22,6 +22,8 @@ CASE_STAGES: tuple[Stage, ...] = (
     "generation",
     "judgments",
 )
+WHOLE_STAGES: tuple[Stage, ...] = ("cases", "execution", *CASE_STAGES[1:])
+"""The stages of a case of a system that is called as a whole."""
 STAGES: tuple[Stage, ...] = (*CASE_STAGES, "metrics", "gate")
 ANSWERING: tuple[Stage, ...] = ("retrieval", "assembled_context", "generation")
 """The stages that one execution of a system that is called as a whole stands for."""

@@ -75,7 +75,7 @@ class RankingMetric(Evaluator):
         k, depth = self.parameters.k, project.depth
         if depth is not None and k > depth:
             message = (
-                f"k is {k}, and only {depth} candidates are retrieved. "
+                f"k is {k}, and the depth of retrieval is {depth}. "
                 f"Write k: {depth} or less, or raise system.rag.depth."
             )
             yield "k", message

@@ -65,6 +65,7 @@ class ImportedProject:
     Attributes:
         sizes: how many there are of what, such as (3, "topic").
         configs: names of its config files; the first is the default.
+        labels: the label of the project in each of them.
         files: path inside the project → text in pieces.
         facts: what was found, and what is made of it.
         left_out: metrics that the files cannot feed, each with the reason.
@@ -72,6 +73,7 @@ class ImportedProject:
 
     sizes: tuple[tuple[int, str], ...]
     configs: tuple[str, ...]
+    labels: tuple[str, ...]
     files: Mapping[str, Iterable[str]]
     facts: tuple[Facts, ...]
     left_out: tuple[str, ...]

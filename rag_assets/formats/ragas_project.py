@@ -129,6 +129,7 @@ def read_ragas(path: Path, project: str, problems: list[Problem]) -> ImportedPro
     return ImportedProject(
         sizes=((len(samples), "recorded result"),),
         configs=(CONFIG_FILE,),
+        labels=(project,),
         files={
             CONFIG_FILE: [config],
             POLICY_FILE: [policy],

@@ -102,6 +102,7 @@ def trec_project(
     evaluators = _evaluators(max(lengths, default=1))
     files: dict[str, Any] = {DATASET: json_lines(_cases(judgments, runs))}
     configs: list[str] = []
+    labels: list[str] = []
     for one in runs:
         config = f"rag_assets.{one.name}.yaml" if configs else CONFIG_FILE
         label = f"{project}-{one.name}" if len(runs) > 1 else project
@@ -109,6 +110,7 @@ def trec_project(
         files[config] = [_config(one, label, results, evaluators)]
         files[results] = json_lines(_results(one.run))
         configs.append(config)
+        labels.append(label)
     by_type = {one.keys["type"]: f"{one.keys['type']}_at_{one.keys['k']}" for one in evaluators}
     files[POLICY_FILE] = [policy_text("What a run must show before a release.", _floors(by_type))]
     if len(runs) > 1:
@@ -117,6 +119,7 @@ def trec_project(
     return ImportedProject(
         sizes=((len(runs), "recorded run"), (len(_topics(judgments, runs)), "topic")),
         configs=tuple(configs),
+        labels=tuple(labels),
         files=files,
         facts=(_judged(judgments, qrels), *(_found(one, judgments) for one in runs)),
         left_out=NO_ANSWERS,

@@ -39,20 +39,32 @@ def case_report(view: CaseView, width: int | None) -> list[Line]:
             for key, name in _CASE_PARTS.items()
             if view.case.get(key) is not None
         ),
-        [heading("Stages"), *_stages(view, width)],
+        [_of_first(view, "Stages", "generation"), *_stages(view, width)],
         *(
             [heading(f"{stage.stage} failed"), *_failure(stage)]
             for stage in view.stages
             if stage.failure
         ),
-        [heading("Retrieval"), *_retrieval(view, width)],
-        [heading("Context"), *_context(view)],
-        [heading("Output"), *(_value(view.output) if view.has_output else _none())],
-        [heading("Citations"), *(_none() if view.citations is None else _value(view.citations))],
+        [_of_first(view, "Retrieval", "retrieval"), *_retrieval(view, width)],
+        [_of_first(view, "Context", "assembled_context"), *_context(view)],
+        [
+            _of_first(view, "Output", "generation"),
+            *(_value(view.output) if view.has_output else _none()),
+        ],
+        [
+            _of_first(view, "Citations", "generation"),
+            *(_none() if view.citations is None else _value(view.citations)),
+        ],
         *([heading(kind), *_value(artifact)] for kind, artifact in view.artifacts.items()),
         *([heading(f"Sample {one.sample}"), *_sample(one)] for one in view.samples),
         [heading("Judgments"), *_judgments(view, width)],
     )
+
+
+def _of_first(view: CaseView, name: str, stage: str) -> Line:
+    """A heading, which names the sample where further samples have a stage of their own."""
+    is_sampled = any(one.stage == stage for sample in view.samples for one in sample.stages)
+    return heading(f"{name} of sample 0" if is_sampled else name)
 
 
 def _sample(view: SampleView) -> list[Line]:
@@ -180,8 +192,11 @@ def _detail(judgment: JudgmentView) -> list[Line]:
     detail = judgment.detail
     samples = samples_of(detail)
     if samples is not None:
-        texts = (_sample_text(one, judgment.kind) for one in samples)
-        return [line(f"samples: {', '.join(texts)}", indent=2 * INDENT)]
+        texts = (
+            f"sample {number}: {_sample_text(one, judgment.kind)}"
+            for number, one in enumerate(samples)
+        )
+        return [line(", ".join(texts), indent=2 * INDENT)]
     if isinstance(detail, dict) and isinstance(detail.get("traceback"), str):
         return block(detail["traceback"], 2 * INDENT)
     return block(cut(value_text(detail), _LONGEST), 2 * INDENT)

@@ -10,18 +10,14 @@ from rag_assets.evaluation.views import JudgmentView, RunView
 from rag_assets.evaluation.wording import counted, cut, plain_number, value_text
 from rag_assets.reports.layout import INDENT, Cell, Line, blocks, line
 
-_OUTPUT_SHOWN = 160
 
-
-def failure_list(
-    view: RunView, failed: Sequence[FailedCase], reference: str, limit: int
-) -> list[Line]:
+def failure_list(view: RunView, failed: Sequence[FailedCase], named: str, limit: int) -> list[Line]:
     """The cases that failed, with what failed.
 
     Args:
         view: the run.
         failed: its failed cases.
-        reference: how the reader named the run, for the command to type next.
+        named: what names the run on the command line, for the command to type next.
         limit: the most cases to show.
     """
     head = f"{len(failed)} of {counted(view.cases, 'case')} failed, errored or stayed unfinished"
@@ -29,7 +25,7 @@ def failure_list(
     last = [line(f"… and {more} more (--limit {len(failed)})")] if more > 0 else []
     if failed:
         example = failed[0].case_id
-        last.append(line(f"Next: rag-assets inspect {reference} --case {shlex.quote(example)}"))
+        last.append(line(f"Next: rag-assets inspect {named} --case {shlex.quote(example)}"))
     return blocks([line(head)], *(_case(case) for case in failed[:limit]), last)
 
 
@@ -42,11 +38,13 @@ def _case(case: FailedCase) -> list[Line]:
 
 def _facts(case: FailedCase) -> Iterator[tuple[str, str, str]]:
     """(word, text, style of the word) of everything that is known of a failed case."""
-    if case.has_output:
-        yield "output", cut(value_text(case.output), _OUTPUT_SHOWN), "dim"
+    for number, output in case.samples:
+        yield "output", f"sample {number}: {cut(value_text(output))}", "dim"
+    if case.has_output and not case.samples:
+        yield "output", cut(value_text(case.output)), "dim"
     for error in case.errors:
         sample = f" of sample {error['sample']}" if "sample" in error else ""
-        yield "error", f"{error['stage']}{sample}: {error['type']}: {error['message']}", "red"
+        yield "error", f"{error['stage']}{sample}: {error['type']}: {cut(error['message'])}", "red"
     if case.unfinished:
         yield "stopped", f"{case.unfinished} was not executed", "yellow"
     for judgment in case.failed:

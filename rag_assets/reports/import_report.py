@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from rag_assets.evaluation.wording import counted
 from rag_assets.formats.project import Facts, ImportedProject
 from rag_assets.reports.layout import INDENT, Cell, Line, blocks, heading, line, packed
@@ -16,8 +18,9 @@ def import_report(project: ImportedProject, folder: str, width: int | None) -> l
         width: columns of the terminal; None for no limit.
     """
     steps = [f"cd {folder} && rag-assets run"]
-    for place, config in enumerate(project.configs[1:], 1):
-        steps += [f"rag-assets run --config {config}", f"rag-assets compare latest latest~{place}"]
+    for config, label in zip(project.configs[1:], project.labels[1:], strict=True):
+        newest = shlex.quote(f"{label}:latest")
+        steps += [f"rag-assets run --config {config}", f"rag-assets compare {newest} latest"]
     return blocks(
         [line(f"{folder} holds {' over '.join(counted(*size) for size in project.sizes)}.")],
         *(_found(facts, width) for facts in project.facts),

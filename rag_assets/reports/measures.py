@@ -66,16 +66,39 @@ def failure_lines(view: RunView) -> list[Line]:
     ]
 
 
+def has_failures(view: RunView) -> bool:
+    """Whether `inspect --failures` may have a case to show, as far as the metrics tell."""
+    if view.state != "DECIDED" or view.summary.get("failures"):
+        return True
+    floored = {one.rule["metric"] for one in view.decisions if one.rule["kind"] == "min"}
+    return any(_has_failures(one, one.criterion in floored) for one in view.metrics)
+
+
+def _has_failures(metric: MetricView, has_floor: bool) -> bool:
+    measure = metric.measure
+    if measure.missing or measure.passes is not None:
+        return bool(measure.missing) or (measure.passes or 0) < measure.observed
+    # Below a floor stands a single case, however high the mean is.
+    is_score = measure.kind == "score" and measure.estimate is not None
+    return has_floor and is_score and (measure.estimate or 0.0) < measure.range[1]
+
+
 def gate_lines(view: RunView) -> list[Line]:
     """The gate with its reasons; the sentence without a policy; nothing where nothing decided."""
     if view.row.gate is None:
-        return [line(NO_POLICY)] if view.record["policy"] is None else []
+        return _no_policy(view) if view.record["policy"] is None else []
     gate = Cell(view.row.gate, STATE_STYLES[view.row.gate])
     reasons = view.summary.get("gate_reasons", [])
     return [
         line("Gate: ", gate, f" (exit {view.exit_code})"),
         *(line(reason, ": ", GATE_REASONS[reason], ".", indent=INDENT) for reason in reasons),
     ]
+
+
+def _no_policy(view: RunView) -> list[Line]:
+    """That nothing was decided, and what the state above says all the same."""
+    told = "DECIDED says that the run came to its end. The rules of a policy would decide on it."
+    return [line(NO_POLICY), *([line(told, indent=INDENT)] if view.state == "DECIDED" else [])]
 
 
 def decision_rows(
@@ -101,11 +124,28 @@ def decision_rows(
         ],
         width,
         below=[
-            [*(_decided_on(decision) if in_full else []), *planning_lines(decision)]
+            [
+                *(_decided_on(decision) if in_full else []),
+                *_failures_counted(decision),
+                *planning_lines(decision),
+            ]
             for decision in decisions
         ],
         align_piped=False,
     )
+
+
+def _failures_counted(decision: DecisionView) -> list[Line]:
+    """How many failures a rule that counts them has found, where there are any."""
+    measure = decision.measure
+    if decision.rule["kind"] != "observed_count" or measure.passes is None:
+        return []
+    failures = measure.observed - measure.passes
+    if not failures and not measure.missing:
+        return []
+    missing = f" and {measure.missing} missing" if measure.missing else ""
+    limit = decision.rule["max_failures"]
+    return [line(f"{counted(failures, 'failure')}{missing}, at most {limit}", indent=INDENT)]
 
 
 def planning_lines(decision: DecisionView) -> list[Line]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rag_assets.evaluation.views import DecisionView
-from rag_assets.evaluation.wording import number_format, plain_number
+from rag_assets.evaluation.wording import counted, number_format, plain_number
 from rag_assets.statistics.display import (
     RATE,
     RATE_DIFFERENCE,
@@ -51,7 +51,7 @@ def three(sizes: Mapping[str, int | None]) -> str:
 
 def size_text(size: int | None) -> str:
     """A size, or the words where there is none."""
-    return NONE_UP_TO if size is None else str(size)
+    return NONE_UP_TO if size is None else f"{size:,}"
 
 
 def assumption(decision: DecisionView, plan: Mapping[str, Any]) -> str:
@@ -88,7 +88,7 @@ def difference_text(kind: str, value_range: Sequence[float], value: float) -> st
 
 
 def _resolve(decision: DecisionView, plan: Mapping[str, Any]) -> str:
-    text = f"resolve the {plan['missing']} missing cases first"
+    text = f"resolve the {counted(plan['missing'], 'missing case')} first"
     if plan["bound"] is None:
         return text
     rule, form = decision.rule, format_of(decision)
@@ -105,8 +105,10 @@ def _obstacle(decision: DecisionView, plan: Mapping[str, Any]) -> str:
     estimate = plan["assumed"]["estimate"]
     if plan["obstacle"] == "quantile":
         within = "within" if rule["kind"] == "max" else "at or above"
-        share = f"{plan['assumed']['passes']} of {plan['assumed']['cases']}"
-        return f"only {share} cases are {within} {plain_number(rule['threshold'])}"
+        cases = counted(plan["assumed"]["cases"], "case")
+        passes = plan["assumed"]["passes"]
+        are = "is" if passes == 1 else "are"
+        return f"only {passes} of {cases} {are} {within} {plain_number(rule['threshold'])}"
     if plan["obstacle"] == "estimate":
         side = "above" if rule["kind"] == "min" else "below"
         shown = number_format(measure.kind, measure.range).estimate(estimate)

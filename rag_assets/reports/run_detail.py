@@ -11,17 +11,18 @@ from rag_assets.reports.measures import (
     decision_rows,
     failure_lines,
     gate_lines,
+    has_failures,
     metric_rows,
     run_heading,
 )
 
 
-def run_detail(view: RunView, reference: str, width: int | None) -> list[Line]:
+def run_detail(view: RunView, named: str, width: int | None) -> list[Line]:
     """State, decisions and metrics of a run, as they were recorded.
 
     Args:
         view: the run.
-        reference: how the reader named it, for the command to type next.
+        named: what names it on the command line, for the command to type next.
         width: columns of the terminal; None for no limit.
     """
     return blocks(
@@ -35,7 +36,7 @@ def run_detail(view: RunView, reference: str, width: int | None) -> list[Line]:
         failure_lines(view),
         [*_gate(view), *decision_rows(view.decisions, width, in_full=True)],
         metric_rows(view.metrics, width, in_full=True),
-        [line(f"Next: rag-assets inspect {reference} --failures")],
+        [line(f"Next: rag-assets inspect {named} --failures")] if has_failures(view) else [],
     )
 
 

@@ -18,21 +18,23 @@ from rag_assets.reports.measures import (
     decision_rows,
     failure_lines,
     gate_lines,
+    has_failures,
     metric_rows,
     run_heading,
 )
 from rag_assets.reports.slices import slice_table
 
-_AGAIN = "What has finished is kept in the cache; to continue: rag-assets run"
 
-
-def run_report(view: RunView, width: int | None, *, all_slices: bool) -> list[Line]:
+def run_report(
+    view: RunView, width: int | None, *, all_slices: bool, named: str = "latest"
+) -> list[Line]:
     """The report of a run, in blocks.
 
     Args:
         view: the run.
         width: columns of the terminal; None for no limit.
         all_slices: also slice values with too little support.
+        named: what names the run on the command line, for the command to type next.
     """
     counts = view.summary.get("counts", {})
     is_staged = view.system_kind == "rag"
@@ -44,17 +46,22 @@ def run_report(view: RunView, width: int | None, *, all_slices: bool) -> list[Li
         [line(speaks_for(view.record["suite"], view.cases))] if view.metrics else [],
         slice_table(view, width, everything=all_slices),
         [line(cache_line(counts)), *([line(stages_line(counts))] if is_staged else [])],
-        [line(_next(view))] if view.state == "DECIDED" else [],
+        [line(_next(view, named))] if view.state == "DECIDED" else [],
     )
 
 
-def notes(view: RunView) -> list[str]:
-    """What else there is to say about a run, for stderr."""
+def notes(view: RunView, command: str) -> list[str]:
+    """What else there is to say about a run, for stderr.
+
+    Args:
+        view: the run.
+        command: what was typed to make it.
+    """
     found: list[str] = []
     if view.state == "STOPPED":
-        found.append(f"{view.row.error}\n{_AGAIN}")
+        found.append(f"{view.row.error}\n{_again(view, command)}")
     if view.state == "INTERRUPTED":
-        found.append(f"Interrupted. {_AGAIN}")
+        found.append(f"Interrupted. {_again(view, command)}")
     if view.state == "DECIDED" and view.record["policy"] and view.row.gate is None:
         found.append(NO_RUN_RULE)
     skipped = view.summary.get("skipped_rules", 0)
@@ -79,11 +86,14 @@ def _nothing_executed(view: RunView) -> list[Line]:
     return [line("Every case failed: there is no output, and the exit code is 3.")]
 
 
-def _next(view: RunView) -> str:
-    has_failures = any(
-        metric.measure.missing or (metric.measure.passes or 0) < metric.measure.observed
-        for metric in view.metrics
-        if metric.measure.kind == "verdict" or metric.measure.missing
+def _again(view: RunView, command: str) -> str:
+    if view.record["use_cache"]:
+        return f"What has finished is kept in the cache; to continue: {command}"
+    return (
+        "What has finished is kept in the cache, which --no-cache does not read; to start anew: "
+        f"{command}"
     )
-    option = " --failures" if has_failures else ""
-    return f"Next: rag-assets inspect latest{option}"
+
+
+def _next(view: RunView, named: str) -> str:
+    return f"Next: rag-assets inspect {named}{' --failures' if has_failures(view) else ''}"

@@ -16,7 +16,7 @@ _NAMES = 9
 
 
 def suite_summary(
-    project: Project, attainable: Sequence[Attainable], width: int | None
+    project: Project, attainable: Sequence[Attainable], width: int | None, options: str = ""
 ) -> list[Line]:
     """The suite, its evaluators and its policy.
 
@@ -24,13 +24,14 @@ def suite_summary(
         project: a checked project.
         attainable: what its threshold rules take.
         width: columns of the terminal; None for no limit.
+        options: of the command to type next, such as ` --config FILE`.
     """
     return blocks(
         [heading(f"{project.config.path.name} is valid"), *_suite(project, width)],
         [heading("Evaluators"), *_evaluators(project, width)],
         _rules(project, project.policy, width) if project.policy else [],
         decidable(attainable, width),
-        [line("Next: rag-assets run")],
+        [line(f"Next: rag-assets run{options}")],
     )
 
 
@@ -68,7 +69,8 @@ def _takes(one: Attainable) -> str:
         text = f"cannot PASS: even {best} of {one.cases} shows {bounds}"
     if one.needed is None:
         return f"{text}; no number of cases is enough"
-    return f"{text}; {counted(one.needed, 'case')} or more are needed"
+    needed = "1 case or more is" if one.needed == 1 else f"{one.needed:,} cases or more are"
+    return f"{text}; {needed} needed"
 
 
 def _suite(project: Project, width: int | None) -> list[Line]:

@@ -97,17 +97,25 @@ class Reader:
         rows = self._rows(sql if limit is None else f"{sql} LIMIT {int(limit)}", [])
         return [RunRow(*row) for row in rows]
 
-    def listed_runs(self, limit: int, *, everything: bool = False) -> list[RunRow]:
+    def listed_runs(
+        self, limit: int, *, project: str | None = None, everything: bool = False
+    ) -> list[RunRow]:
         """Runs as lists show them, newest first.
 
         Args:
             limit: the most to return.
+            project: only runs of the project of this name.
             everything: False leaves out children of other runs, and materializations that came
                 to no metrics.
         """
-        where = "" if everything else f"WHERE {_LISTED}"
-        sql = f"SELECT * FROM runs {where} ORDER BY {_NEWEST_FIRST} LIMIT $1"
-        return [RunRow(*row) for row in self._rows(sql, [limit])]
+        where = "($2::VARCHAR IS NULL OR project = $2)" + ("" if everything else f" AND {_LISTED}")
+        sql = f"SELECT * FROM runs WHERE {where} ORDER BY {_NEWEST_FIRST} LIMIT $1"
+        return [RunRow(*row) for row in self._rows(sql, [limit, project])]
+
+    def other_projects(self, project: str | None) -> dict[str, int]:
+        """Name → number of listed runs, for the other projects in this store; none for None."""
+        sql = f"SELECT project, count(*) FROM runs WHERE project <> $1 AND {_LISTED}"
+        return dict(self._rows(f"{sql} GROUP BY project ORDER BY project", [project]))
 
     def run_ids(self) -> list[str]:
         """The ids of all runs, newest first."""

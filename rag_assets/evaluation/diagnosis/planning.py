@@ -86,7 +86,7 @@ def plan_diagnosis(reader: Reader, project: Project, request: Request) -> Plan:
     Raises:
         InputError: the run, the criterion or the intervention cannot be diagnosed.
     """
-    run = run_view(reader, find_run(reader, request.run))
+    run = run_view(reader, find_run(reader, request.run, project.config.path))
     _check_run(run)
     _check_criterion(run, project, request)
     _check_unchanged(run, project, request.criterion)
