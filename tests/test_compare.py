@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ import pytest
 from command_line import Program, document, program_in
 from projects import Run, SampleProject, relevant
 from rag_assets.contracts.canonical import digest
+from rag_assets.evaluation.comparison_view import comparison_view
+from rag_assets.reports.comparison_report import comparison_report
+from rag_assets.store import ComparisonRow
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "support_rag"
 NO_CHANGE = "+0.0 points [-33.6, +33.6] · 13 paired · 0 missing · 0 excluded"
@@ -108,6 +112,34 @@ def test_a_stored_comparison_is_printed_again(program: Program) -> None:
     unknown = program("inspect", other)
     assert unknown.exit_code == 2
     assert f'There is no comparison or diagnosis "{other}". The newest' in unknown.stderr
+
+
+def test_what_differs_inside_a_setting_is_named(program: Program) -> None:
+    record = document(program("compare", "latest~1", "latest~2", "--json"))
+    http = {"url": "u", "headers": {"A": "1", "B": "2"}, "body": None}
+    pairs = {
+        "config": ({"model": {"name": "large", "t": 0.5}, "k": 1}, {"model": {"name": "small"}}),
+        "recorded": (
+            {"map": {"answer": "a"}, "content": "0" * 64},
+            {"map": {"answer": "a"}, "content": "1" * 64},
+        ),
+        "http": (http, None),
+        "text": ("x" * 200, "y"),
+    }
+    record["differs"] = [
+        {"what": what, "candidate": ours, "baseline": theirs}
+        for what, (ours, theirs) in pairs.items()
+    ]
+    row = ComparisonRow("sha256:0", "", "", "", None, 0, json.dumps(record))
+    lines = [one.plain for one in comparison_report(comparison_view(row), None)]
+    assert [one for one in lines if " differs: " in one] == [
+        "config.model.name differs: large against small",
+        "config.model.t differs: 0.5 against none",
+        "config.k differs: 1 against none",
+        f"recorded.content differs: {'0' * 12} against {'1' * 12}",
+        "http differs: url, headers, body against none",
+        f"text differs: {'x' * 160}… (200 characters) against y",
+    ]
 
 
 def test_slices_follow_the_baselines_membership(program: Program) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import hashlib
 import json
 import os
@@ -318,6 +319,43 @@ def test_a_file_that_was_put_into_a_bundle_is_not_lost(rough, bundle, tmp_path):
     (target / "metrics.json").unlink()
     assert call(rough, "export", "latest", "--out", str(target)).exit_code == 0
     assert content(target) == content(bundle)
+
+
+@pytest.mark.parametrize("name", ["cases.jsonl", "tables/metrics.parquet"])
+def test_a_bundle_that_was_edited_is_left_alone(rough, tmp_path, name):
+    target = tmp_path / "made"
+    assert call(rough, "export", "latest", "--out", str(target)).exit_code == 0
+    (target / name).write_bytes((target / name).read_bytes() + b"\n")
+    edited = content(target)
+    result = call(rough, "export", "latest", "--out", str(target))
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f"{target / name} is not as it was exported. "
+        "Name another folder with --out, or move it away.\n"
+    )
+    assert content(target) == edited
+    assert [one.name for one in tmp_path.iterdir()] == ["made"]
+
+
+def test_a_bundle_that_cannot_be_replaced_stays(rough, tmp_path, monkeypatch):
+    target = tmp_path / "made"
+    assert call(rough, "export", "latest", "--out", str(target)).exit_code == 0
+    before = content(target)
+    rename = Path.rename
+
+    def refusing(path, place):
+        if path.suffix == ".part":
+            raise OSError(errno.EACCES, "Permission denied")
+        return rename(path, place)
+
+    monkeypatch.setattr(Path, "rename", refusing)
+    result = call(rough, "export", "latest", "--out", str(target))
+    assert (result.exit_code, result.stderr) == (
+        2,
+        f"{target} cannot be written: Permission denied.\n",
+    )
+    assert content(target) == before
+    assert [one.name for one in tmp_path.iterdir()] == ["made"]
 
 
 def test_an_empty_folder_and_one_that_is_not_there_are_filled(rough, bundle, tmp_path):

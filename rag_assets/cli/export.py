@@ -34,8 +34,8 @@ def export(invocation: Invocation, reference: str, config: Path | None, out: Pat
     """Write a bundle: everything on record of a run or a comparison, as JSON and Parquet.
 
     REF is a run or a comparison, named as for inspect. Only records are read. The same run makes
-    the same bytes. An earlier bundle of the same run or comparison is replaced; any other folder
-    that is not empty is refused.
+    the same bytes. An earlier bundle of the same run or comparison is replaced as long as its files
+    are as they were exported; any other folder that is not empty is refused.
     """
     from rag_assets.evaluation.exporting import export as write_bundle
 

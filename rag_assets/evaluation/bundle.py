@@ -87,22 +87,25 @@ def _refuse_others(target: Path, subject: str) -> None:
     held = _files(target)
     if not held:
         return
-    names = _names_in_bundle(target, subject)
-    if names is None:
+    digests = _digests_in_bundle(target, subject)
+    if digests is None:
         raise InputError(f"{what}. {advice}")
-    others = sorted(held - names)
+    others = sorted(held - digests.keys() - {MANIFEST})
     if others:
         raise InputError(f"{target} holds {others[0]}, which is no part of the bundle. {advice}")
+    for name in sorted(held & digests.keys()):
+        if _digest(target / name) != digests[name]:
+            raise InputError(f"{target / name} is not as it was exported. {advice}")
 
 
-def _names_in_bundle(target: Path, subject: str) -> set[str] | None:
-    """What a bundle of the subject says that it holds; None where there is no such bundle."""
+def _digests_in_bundle(target: Path, subject: str) -> dict[str, str] | None:
+    """File → SHA-256, as a bundle of the subject says; None where there is no such bundle."""
     try:
         manifest = json.loads((target / MANIFEST).read_text(encoding="utf-8"))
         if (manifest["format"], manifest["id"]) != (FORMAT, subject):
             return None
-        return {MANIFEST, *manifest["files"]}
-    except (OSError, ValueError, TypeError, KeyError):
+        return {name: file["sha256"] for name, file in manifest["files"].items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
@@ -112,5 +115,9 @@ def _put_in_place(part: Path, target: Path) -> None:
         return
     earlier = part.with_suffix(".earlier")
     target.rename(earlier)
-    part.rename(target)
+    try:
+        part.rename(target)
+    except OSError:
+        earlier.rename(target)
+        raise
     shutil.rmtree(earlier)

@@ -72,11 +72,12 @@ def export(config_path: Path, reference: str, out: Path | None) -> Exported:
         config_path: the project's config file.
         reference: names the run, the comparison or the diagnosis.
         out: the folder to write; None for `bundles/ID` beside the config, where `:` in the id
-            becomes `-`. It may hold an earlier bundle of the same id, which is replaced.
+            becomes `-`. It may hold an earlier bundle of the same id, as it was exported, which is
+            replaced.
 
     Raises:
         InputError: the reference names nothing, the run is going on, or the folder holds something
-            else or cannot be written.
+            else, or files that were edited, or cannot be written.
     """
     opening = partial(reading_records, config_path)
     with opening() as reader:

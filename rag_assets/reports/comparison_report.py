@@ -12,6 +12,7 @@ from rag_assets.evaluation.wording import (
     NONE,
     OPERATIONAL,
     counted,
+    cut,
     estimate_text,
     interval_text,
     rule_words,
@@ -84,8 +85,8 @@ def _what_differs(record: Mapping[str, Any]) -> Iterator[Line]:
             yield line(Cell(f"The {role} is {state}, not complete.", "yellow"))
     for one in record["differs"]:
         what = one["what"].capitalize() if one["what"] in ("dataset", "manifest") else one["what"]
-        ours, theirs = (_setting(one[role]) for role in ("candidate", "baseline"))
-        yield line(f"{what} differs: {ours} against {theirs}")
+        for name, ours, theirs in _leaves(what, one["candidate"], one["baseline"]):
+            yield line(f"{name} differs: {_setting(ours)} against {_setting(theirs)}")
     for one in record["denominators"]:
         ours, theirs = (_counts(one[role]) for role in ("candidate", "baseline"))
         yield line(f"Denominator of {one['metric']} differs: {ours} against {theirs}")
@@ -95,11 +96,23 @@ def _what_differs(record: Mapping[str, Any]) -> Iterator[Line]:
             yield line(f"{words}: {ids_text(ids)}")
 
 
+def _leaves(name: str, ours: Any, theirs: Any) -> Iterator[tuple[str, Any, Any]]:
+    """(dotted key, candidate's, baseline's) of all that differs inside a setting."""
+    if not isinstance(ours, dict) or not isinstance(theirs, dict):
+        yield name, ours, theirs
+        return
+    for key in [*ours, *(key for key in theirs if key not in ours)]:
+        if ours.get(key) != theirs.get(key):
+            yield from _leaves(f"{name}.{key}", ours.get(key), theirs.get(key))
+
+
 def _setting(value: Any) -> str:
-    """A setting; digests in short."""
+    """A setting; of a mapping the keys, and digests in short."""
+    if isinstance(value, dict) and value:
+        return ", ".join(value)
     text = NONE if value is None else value_text(value)
     is_digest = len(text) == 64 and set(text) <= set("0123456789abcdef")
-    return text[:12] if is_digest else text
+    return text[:12] if is_digest else cut(text)
 
 
 def _counts(counts: Mapping[str, int]) -> str:
@@ -139,7 +152,9 @@ def _side_by_side(record: Mapping[str, Any]) -> Iterator[Line]:
             f"{interval_text(form, side['lower'], side['upper'])}"
             for side in (one["candidate"], one["baseline"])
         ]
-        yield line(Cell(one["metric"], "bold"), f": {' against '.join(texts)} (no difference)")
+        yield line(
+            Cell(one["metric"], "bold"), f": {' against '.join(texts)} (no difference is computed)"
+        )
 
 
 def _not_compared(record: Mapping[str, Any]) -> Iterator[Line]:
