@@ -89,7 +89,10 @@ CONFIG = {
     "system.http.retries": "replaces `system.retries`, see below",
     "system.http.retries.attempts": "attempts in all; 4 where nothing is written",
     "system.http.retries.wait_s": "as in `system.retries`; `Retry-After` is the least wait",
-    "system.http.retries.max_wait_s": "as in `system.retries`",
+    "system.http.retries.max_wait_s": (
+        "as in `system.retries`. A service that asks for a longer wait than this, and than 120 "
+        "seconds, is not asked again"
+    ),
     "system.http.retries.retry_on": "not for HTTP",
     "system.recorded.path": "a `.jsonl`, `.csv` or `.tsv` file with one row for each case",
     "system.recorded.map": "which column or dotted path holds what, see below",

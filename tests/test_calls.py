@@ -17,6 +17,7 @@ import pytest
 
 from rag_assets.contracts.artifacts import Passage, Retrieval, parse_retrieval
 from rag_assets.contracts.errors import ArtifactError, RagAssetsError
+from rag_assets.systems.attempts import CallError
 from rag_assets.systems.calls import Call, CallResult, CallSettings, CallWindow, EventLoop
 from rag_assets.systems.current import CurrentCase, current_case
 
@@ -553,6 +554,23 @@ def test_the_wait_between_attempts_is_no_time_out(
     )
     assert (result.value, states(result)) == ("answer", ["error"] * 4 + ["ok"])
     assert asked == [(0.0, 0.05), (0.0, 0.1), (0.0, 0.15), (0.0, 0.15)]
+
+
+@BOTH
+def test_what_a_service_asks_to_wait_is_told(loop: EventLoop, asynchronous: bool) -> None:
+    class AskedError(CallError):
+        may_pass = True
+        wait_s = 0.02
+
+    class NotAskedError(AskedError):
+        wait_s = 0.0
+
+    flaky = Flaky(AskedError("once"), NotAskedError("twice"), "answer")
+    made = window(loop, attempts=3)
+    found = list(made.run([call("c", either(flaky, asynchronous))], asynchronous=asynchronous))
+    assert [one.value for one in found if one is not None] == ["answer"]
+    assert list(made.asked_waits()) == [("c", 0.02)]
+    assert list(made.asked_waits()) == []
 
 
 def test_many_attempts_do_not_overflow_the_wait(loop: EventLoop) -> None:

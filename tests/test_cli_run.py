@@ -17,6 +17,7 @@ import pytest
 from command_line import call, copy_example, events
 from projects import SampleProject, relevant
 from rag_assets.cli import main
+from rag_assets.cli.progress import PlainProgress
 
 GOLDEN = Path(__file__).parent / "golden" / "end_to_end.json"
 STAGED = json.loads(GOLDEN.read_text(encoding="utf-8"))["staged_baseline"]
@@ -85,6 +86,17 @@ def test_slices_are_one_table(example):
     assert {row[0]: row[1:] for row in table[1:]} == expected
     assert "5 slice rows below support 4 not shown (--slices)\n" in first.stdout
     assert "too few cases to mark anything\n" in first.stdout
+
+
+def test_a_wait_that_a_service_asks_for_is_told_once(capsys):
+    told = PlainProgress()
+    told.asked_to_wait("execution", "one", 0.0)
+    told.asked_to_wait("execution", "two", 90.0)
+    told.asked_to_wait("execution", "three", 90.0)
+    assert capsys.readouterr().err.splitlines() == [
+        "execution of one: waiting 0 s as the server asked",
+        "execution of two: waiting 90 s as the server asked",
+    ]
 
 
 def test_progress_goes_to_stderr(example):

@@ -163,6 +163,35 @@ def test_a_case_shows_all_of_its_samples(sample: SampleProject) -> None:
     assert run.stage("far", "judgments").source == "miss"
 
 
+def test_stages_are_told_by_sample(sample: SampleProject) -> None:
+    sample.run()
+    failing = FLAKY.replace('return {"answer": "", "citations": []}', 'raise OSError("gone")')
+    sample.replace("app.py", "        return answer_of(context)\n", failing)
+    sample.run()
+    program = program_in(sample.root)
+    told = [json.loads(row) for row in program("run", "--json").stdout.splitlines()]
+    stages = [
+        (one["stage"], one.get("sample"), one["failed"])
+        for one in told
+        if one["event"] == "stage" and one["stage"] in ("retrieval", "generation")
+    ]
+    assert stages == [
+        ("retrieval", None, 0),
+        ("generation", 1, 0),
+        ("generation", 2, 1),
+        ("generation", 0, 1),
+    ]
+    sample.replace("app.py", failing, "        return answer_of(context)\n")
+    sample.replace("rag_assets.yaml", "replicates: 3", "replicates: 4")
+    again = program("run")
+    assert "generation of sample 3: 3 cases …" in again.stderr.splitlines()
+    assert "retrieval: 3 cases …" in again.stderr.splitlines()
+    case = program("inspect", "latest", "--case", "one").stdout
+    rows = {row.split()[0]: row for row in case.splitlines() if " OK " in row}
+    assert rows["generation"].endswith("  3 hit/1 miss")
+    assert rows["retrieval"].endswith("  hit")
+
+
 def test_an_exported_case_has_all_of_its_samples(sample: SampleProject) -> None:
     run = sample.run()
     assert program_in(sample.root)("export", "latest").exit_code == 0

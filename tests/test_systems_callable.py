@@ -162,7 +162,7 @@ def test_what_is_not_cross_checked(place: Place) -> None:
         ),
         (
             "case.citations('a')",
-            "citations/v1: must be a Citations or a mapping, got 'a' (str)",
+            "citations/v1: must be a list of ids, or a mapping with ids, got 'a' (str)",
         ),
         ("case.citations(['a', 3])", "citations/v1 ids.1: must be a string, got 3 (int)"),
         (
@@ -213,9 +213,9 @@ def test_what_is_recorded_twice_counts_not_at_all(place: Place, records: list[st
     found = outcome(place, body, records=records)
     assert found.artifacts == {}
     assert found.unusable == {
-        "citations/v1": "was recorded more than once; record each kind once a case"
+        "citations/v1": "was recorded twice, and neither counts; record each kind once a case"
     }
-    with pytest.raises(ArtifactError, match=r"^citations/v1: was recorded more than once"):
+    with pytest.raises(ArtifactError, match=r"^citations/v1: was recorded twice"):
         found.complete()
 
 

@@ -317,6 +317,26 @@ def test_the_wait_is_as_long_as_the_service_asks(place: Place) -> None:
     assert (times[1] - times[0]).total_seconds() >= 1.0
 
 
+@pytest.mark.parametrize(
+    ("asked", "longest", "limit"), [("121", 0, 120), ("3600", 0, 120), ("3601", 3600, 3600)]
+)
+def test_a_service_that_asks_for_too_long_a_wait_is_not_asked_again(
+    place: Place, asked: str, longest: float, limit: int
+) -> None:
+    retries = {"wait_s": 0, "max_wait_s": longest}
+    replies = {"r": [Reply(429, "busy", {"Retry-After": asked})]}
+    found, script = scripted(place, replies, retries=retries)
+    assert script.asked == {"r": 1}
+    assert failure(found["r"])[2] == (
+        f"status 429: busy; the service asks to wait {asked} s, and at most {limit} s are waited "
+        "(retries.max_wait_s)"
+    )
+    assert states(found["r"]) == [("error", 429)]
+    # Without another attempt the wait does not matter.
+    single, _ = scripted(place, replies, retries={**retries, "attempts": 1})
+    assert failure(single["r"])[2] == "status 429: busy"
+
+
 def test_one_attempt_means_one(place: Place) -> None:
     found, script = scripted(place, {"r": [Reply(429, {})]}, retries={"attempts": 1})
     assert (states(found["r"]), script.asked) == ([("error", 429)], {"r": 1})

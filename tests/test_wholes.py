@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import threading
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from command_line import call, document
 from http_service import Asked, Reply, serving_http
 from projects import relevant
+from rag_assets.assets.running import run_suite
 from rag_assets.contracts.errors import InputError
+from rag_assets.evaluation.project import load_project
+from rag_assets.evaluation.session import Silent
+from rag_assets.evaluation.words import Stage
 from wholes import WholeProject, cases_of
 
 PARTS = ("retrieval", "assembled_context", "citations", "generation")
@@ -246,12 +251,20 @@ def test_errors_leave_no_denominator(whole: WholeProject) -> None:
 
 
 def test_one_rejected_request_is_made_again_in_its_time(whole: WholeProject) -> None:
-    replies = iter([Reply(429, "slow down", {"Retry-After": "0"})])
+    class Told(Silent):
+        asked: ClassVar[list[tuple[str, float]]] = []
+
+        def asked_to_wait(self, stage: Stage, case_id: str, seconds: float) -> None:
+            self.asked.append((stage, seconds))
+
+    replies = iter([Reply(429, "slow down", {"Retry-After": "1"})])
     whole.cases(*cases_of("a", "b"))
     with serving_http(lambda asked: next(replies, Reply(body=found("a")))) as service:
         whole.of_service(service.url, "  retries: {attempts: 3, wait_s: 0.01}")
-        run = whole.run()
+        project = load_project(whole.root / "rag_assets.yaml")
+        run = whole.read(run_suite(project, cases=None, use_cache=True, observer=Told()))
         assert len(service.asked) == 3
+    assert Told.asked == [("execution", 1.0)]
     assert run.metric("answer_correct").observed == 2
     attempts = [one.attempts for one in run.stages if one.stage == "execution" and one.attempts]
     assert [[one["status"] for one in json.loads(text)] for text in attempts] == [[429, None]]

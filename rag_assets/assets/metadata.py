@@ -29,6 +29,7 @@ from rag_assets.evaluation.wording import (
     number_format,
     rule_words,
     samples_text,
+    sources_text,
 )
 from rag_assets.evaluation.words import Stage
 from rag_assets.evaluators import Outcome
@@ -50,7 +51,7 @@ def short_metadata(session: Session, stage: Stage, case: Case, result: CaseResul
     """One line about a case, for suites whose events must stay small."""
     result = _executed(session, stage, case, result)
     took = [f"{result.latency_ms:.1f} ms"] if result.latency_ms else []
-    return {"case": " · ".join([result.source, *took, _inspect(session, case)])}
+    return {"case": " · ".join([_cache(session, stage, case), *took, _inspect(session, case)])}
 
 
 def case_metadata(
@@ -75,7 +76,7 @@ def case_metadata(
         metadata: Metadata = {"not recorded": result.failure.message}
     else:
         metadata = _content(session, stage, case, contents, outcomes)
-        metadata["cache"] = result.source
+        metadata["cache"] = _cache(session, stage, case)
     result = _executed(session, stage, case, result)
     # Neither reading the cases nor judging is timed.
     if result.latency_ms:
@@ -83,6 +84,12 @@ def case_metadata(
     if result.usage is not None:
         metadata["usage"] = _json(json.loads(result.usage))
     return metadata | {"inspect": _inspect(session, case), "identity": result.identity or ""}
+
+
+def _cache(session: Session, stage: Stage, case: Case) -> str:
+    """Where the results of a stage came from, over all samples that have one of their own."""
+    results = (found.get(case.id) for found in session.sampled(stage))
+    return sources_text([one.source for one in results if one is not None])
 
 
 def _executed(session: Session, stage: Stage, case: Case, result: CaseResult) -> CaseResult:

@@ -216,6 +216,16 @@ class Citations(Artifact):
 
     ids: Annotated[tuple[Text, ...], ListOf]
 
+    @classmethod
+    def parse(cls, value: Any) -> Self:
+        """As for every artifact; a list of ids will do as well."""
+        if isinstance(value, (list, tuple)):
+            value = {"ids": value}
+        elif not isinstance(value, (cls, Mapping)):
+            message = f"must be a list of ids, or a mapping with ids, got {_shown(value)}"
+            raise note_malformed(ArtifactError("", message))
+        return super().parse(value)
+
     def record(self) -> dict[str, Any]:
         """The JSON form."""
         return {"ids": list(self.ids)}

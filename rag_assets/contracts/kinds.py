@@ -93,8 +93,6 @@ def stored_artifact(kind: str, value: Any) -> Any:
     model = _MODELS.get(kind)
     if model is None:
         return json_copy(value)
-    if model is Citations and isinstance(value, (list, tuple)):
-        value = {"ids": value}
     artifact = model.parse(value)
     return json_copy(artifact.record())
 

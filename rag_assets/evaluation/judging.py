@@ -126,7 +126,8 @@ def judge_cases(session: Session, *, execute: bool) -> None:
     criteria = session.project.criteria
     session.outcomes = {one.criterion: [unjudged] * len(session.cases) for one in criteria}
     session.results["judgments"] = {}
-    session.observer.stage_started("judgments", len(session.cases))
+    numbered = session.numbered("judgments")
+    session.observer.stage_started("judgments", len(session.cases), numbered)
     # A replay has no say in what later runs take as settled.
     batch = _Batch(session, None if session.replay else settled_base(session.project))
     cases = session.unsettled()
@@ -152,7 +153,7 @@ def judge_cases(session: Session, *, execute: bool) -> None:
             batch.flush()
     finally:
         batch.flush()
-        session.observer.stage_finished("judgments")
+        session.observer.stage_finished("judgments", numbered)
 
 
 def _evaluators(session: Session) -> list[Evaluator]:

@@ -77,7 +77,8 @@ def run_stage(session: Session, recipe: Recipe, *, execute: bool) -> None:
     """
     stage = _StageRun(session, recipe, execute)
     session.results[recipe.stage] = stage.results
-    session.observer.stage_started(recipe.stage, len(session.cases))
+    numbered = session.numbered(recipe.stage)
+    session.observer.stage_started(recipe.stage, len(session.cases), numbered)
     window = session.window()
     try:
         settled = len(session.settled.runs)
@@ -87,11 +88,13 @@ def run_stage(session: Session, recipe: Recipe, *, execute: bool) -> None:
                 stage.finish(result)
             elif longest := window.longest():
                 session.observer.waiting_for(recipe.stage, *longest)
+            for case_id, seconds in window.asked_waits():
+                session.observer.asked_to_wait(recipe.stage, case_id, seconds)
             stage.batch.flush_if_due()
             session.beat()
     finally:
         stage.batch.flush()
-        session.observer.stage_finished(recipe.stage)
+        session.observer.stage_finished(recipe.stage, numbered)
     if stage.malformed:
         raise ContractError(stage.malformed)
 

@@ -40,11 +40,8 @@ def go_through(session: Session, stage: Stage, *, execute: bool) -> None:
 
 def _go_through(session: Session, stage: Stage, *, execute: bool) -> None:
     """All samples of the cases, the first one last: what it commits stands for all of them."""
-    anew = {"generation", "judgments"}
-    if session.project.config.replicate_retrieval or session.project.is_whole:
-        anew |= {"retrieval", "assembled_context"}
     for other in session.others:
-        if stage in anew:
+        if stage in session.taken_anew:
             _take_sample(other, stage, execute=execute)
     _take_sample(session, stage, execute=execute)
     for other in session.others:

@@ -17,7 +17,7 @@ from rag_assets.evaluation.matching import CaseFacts
 from rag_assets.evaluation.owner import HEARTBEAT_S, now
 from rag_assets.evaluation.project import Project
 from rag_assets.evaluation.settled import Settled, recall_settled
-from rag_assets.evaluation.words import CASE_STAGES, Stage
+from rag_assets.evaluation.words import ANSWERING, CASE_STAGES, Stage
 from rag_assets.evaluators import Outcome
 from rag_assets.store import Head, StageResult, Store
 from rag_assets.store.reader import Reader
@@ -65,8 +65,8 @@ class Observer(Protocol):
     def stopping(self) -> None:
         """The run was asked to stop; calls in flight are waited for."""
 
-    def stage_started(self, stage: Stage, cases: int) -> None:
-        """A stage begins with so many cases."""
+    def stage_started(self, stage: Stage, cases: int, sample: int | None = None) -> None:
+        """A stage begins with so many cases; with the number of the sample where it has several."""
 
     def advanced(self, stage: Stage, cases: int) -> None:
         """So many more cases of a stage are done."""
@@ -74,10 +74,13 @@ class Observer(Protocol):
     def waiting_for(self, stage: Stage, case_id: str, seconds: float) -> None:
         """Nothing has come for a moment; this case has been executed for longest, so long."""
 
+    def asked_to_wait(self, stage: Stage, case_id: str, seconds: float) -> None:
+        """A service asks to wait so long before it is asked again for a case."""
+
     def failed(self, stage: Stage, case_id: str, failure: Failure) -> None:
         """A case has no result in a stage."""
 
-    def stage_finished(self, stage: Stage) -> None:
+    def stage_finished(self, stage: Stage, sample: int | None = None) -> None:
         """A stage is done with all of its cases."""
 
 
@@ -90,7 +93,7 @@ class Silent:
     def waiting(self, run_id: str, holder: str) -> None:
         """Nothing."""
 
-    def stage_started(self, stage: Stage, cases: int) -> None:
+    def stage_started(self, stage: Stage, cases: int, sample: int | None = None) -> None:
         """Nothing."""
 
     def advanced(self, stage: Stage, cases: int) -> None:
@@ -99,10 +102,13 @@ class Silent:
     def waiting_for(self, stage: Stage, case_id: str, seconds: float) -> None:
         """Nothing."""
 
+    def asked_to_wait(self, stage: Stage, case_id: str, seconds: float) -> None:
+        """Nothing."""
+
     def failed(self, stage: Stage, case_id: str, failure: Failure) -> None:
         """Nothing."""
 
-    def stage_finished(self, stage: Stage) -> None:
+    def stage_finished(self, stage: Stage, sample: int | None = None) -> None:
         """Nothing."""
 
 
@@ -322,6 +328,19 @@ class Session:
     def places(self) -> Mapping[str, int]:
         """Case id → its place in the order of the cases."""
         return {case.id: place for place, case in enumerate(self.cases)}
+
+    @property
+    def taken_anew(self) -> frozenset[Stage]:
+        """The stages that each sample of a case goes through; the others stand for all samples."""
+        config, is_whole = self.project.config, self.project.is_whole
+        if config.replicates == 1:
+            return frozenset()
+        answering = ANSWERING if config.replicate_retrieval or is_whole else ANSWERING[-1:]
+        return frozenset({"execution", *answering, "judgments"})
+
+    def numbered(self, stage: Stage) -> int | None:
+        """The number of this sample, for a stage that each sample goes through."""
+        return self.sample if stage in self.taken_anew else None
 
     def take_samples(self, number: int) -> None:
         """Make the further samples, so that there are so many in all."""

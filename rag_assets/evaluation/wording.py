@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -114,6 +115,13 @@ def stages_line(counts: Mapping[str, Mapping[str, int]]) -> str:
     """How much of a run came from the cache, by stage."""
     retrieve, generate = (_hits(counts.get(what, {})) for what in ("retrieve", "generate"))
     return f"Stages: retrieve {retrieve}; generate {generate}"
+
+
+def sources_text(sources: Sequence[str]) -> str:
+    """Where the results of all samples came from: "hit" for one, "2 hit/1 miss" for several."""
+    if len(sources) == 1:
+        return sources[0]
+    return "/".join(f"{number} {source}" for source, number in Counter(sources).items())
 
 
 def redeployed_note(calls: int) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from rag_assets.evaluation.case_view import CandidateView, CaseView, SampleView, StageView
 from rag_assets.evaluation.replicates import samples_of
 from rag_assets.evaluation.views import JudgmentView
-from rag_assets.evaluation.wording import counted, cut, value_text
+from rag_assets.evaluation.wording import counted, cut, sources_text, value_text
 from rag_assets.reports.layout import INDENT, Cell, Line, block, blocks, grid, heading, line, rows
 
 NOTHING = "-"
@@ -97,7 +97,7 @@ def _stages(view: CaseView, width: int | None) -> list[Line]:
             Cell(stage.state, _STATE_STYLES.get(stage.state, "yellow")),
             Cell(str(stage.attempts)),
             Cell(NOTHING if stage.latency_ms is None else f"{stage.latency_ms:.1f} ms"),
-            Cell(stage.source if stage.state == "OK" and stage.source else NOTHING),
+            Cell(_cache(view, stage)),
         ]
         for stage in view.stages
         if stage.stage != "cases"
@@ -109,6 +109,13 @@ def _stages(view: CaseView, width: int | None) -> list[Line]:
         if stage.usage
     ]
     return [*grid(header, table, width, INDENT), *used]
+
+
+def _cache(view: CaseView, stage: StageView) -> str:
+    """Where the result came from; with further samples, how many came from where."""
+    alike = [one for sample in view.samples for one in sample.stages if one.stage == stage.stage]
+    found = [one.source for one in (stage, *alike) if one.state == "OK" and one.source]
+    return sources_text(found) or NOTHING
 
 
 def _failure(stage: StageView) -> Iterator[Line]:

@@ -24,6 +24,8 @@ FailureReason = Literal[
     "not_executed",
     "not_recorded",
 ]
+LONGEST_ASKED_S = 120.0
+"""Seconds that are waited because a service asks for them, where `max_wait_s` is not longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,19 @@ class CallSettings:
     max_wait_s: float = 30.0
     retry_on: tuple[type[BaseException], ...] = ()
     retries_timeouts: bool = False
+
+    @property
+    def longest_asked_s(self) -> float:
+        """A service that asks for a longer wait is not asked again."""
+        return max(self.max_wait_s, LONGEST_ASKED_S)
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """The wait before another attempt, in seconds; `is_asked` says that the service asks for it."""
+
+    seconds: float
+    is_asked: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -166,20 +181,25 @@ def record(call: Call, began: float, error: BaseException | None) -> None:
     call.attempts.append(Attempt(state, text, (time.monotonic() - began) * 1000, status))
 
 
-def pause_before_next(call: Call, settings: CallSettings, error: BaseException) -> float | None:
-    """Seconds until the next attempt (exponential, full jitter); None when there is none.
+def pause_before_next(call: Call, settings: CallSettings, error: BaseException) -> Pause | None:
+    """The wait before the next attempt (exponential, full jitter); None when there is none.
 
-    What the service asked to wait is the least. A malformed artifact is never retried.
+    What the service asks to wait is the least; where that is too long, there is no next attempt. A
+    malformed artifact is never retried.
     """
     tried = len(call.attempts)
-    if tried >= settings.attempts or not _may_pass(error, settings):
+    asked = error.wait_s if isinstance(error, CallError) else 0.0
+    if not _has_next(call, settings, error) or asked > settings.longest_asked_s:
         return None
     longest = min(settings.max_wait_s, settings.wait_s * 2.0 ** min(tried - 1, 30))
-    pause = random.uniform(0.0, longest)
-    if isinstance(error, CallError):
-        pause = max(pause, error.wait_s)
-    call.started = time.monotonic() + pause
+    own = random.uniform(0.0, longest)
+    pause = Pause(max(own, asked), is_asked=asked > own)
+    call.started = time.monotonic() + pause.seconds
     return pause
+
+
+def _has_next(call: Call, settings: CallSettings, error: BaseException) -> bool:
+    return len(call.attempts) < settings.attempts and _may_pass(error, settings)
 
 
 def _may_pass(error: BaseException, settings: CallSettings) -> bool:
@@ -192,16 +212,28 @@ def _may_pass(error: BaseException, settings: CallSettings) -> bool:
     return isinstance(error, settings.retry_on)
 
 
-def failure_of(call: Call, error: BaseException, root: Path) -> Failure:
-    """The failure of a call whose last attempt raised an error; `root` is the project folder."""
+def failure_of(call: Call, error: BaseException, settings: CallSettings) -> Failure:
+    """The failure of a call whose last attempt raised an error."""
     name, text = _described(error)
     if isinstance(error, ArtifactError) and _breaks_contract(call, error):
         return Failure("malformed_artifact", name, text)
     if isinstance(error, AttemptTimeoutError):
         return Failure("timeout", name, text)
     if isinstance(error, CallError):
-        return Failure(error.reason, name, text)
-    return Failure("execution_error", name, text, _printable(user_frames(error, root)))
+        return Failure(error.reason, name, f"{text}{_unwaited(call, error, settings)}")
+    frames = user_frames(error, settings.root)
+    return Failure("execution_error", name, text, _printable(frames))
+
+
+def _unwaited(call: Call, error: CallError, settings: CallSettings) -> str:
+    """Why the service was not asked again, where it wanted too long a wait for that."""
+    longest = settings.longest_asked_s
+    if error.wait_s <= longest or not _has_next(call, settings, error):
+        return ""
+    return (
+        f"; the service asks to wait {error.wait_s:.0f} s, and at most {longest:.0f} s are waited "
+        "(retries.max_wait_s)"
+    )
 
 
 def _breaks_contract(call: Call, error: ArtifactError) -> bool:

@@ -25,7 +25,7 @@ from rag_assets.contracts.timing import Retries
 RetrievalState = Literal["valid", "empty", "denied"]
 
 _NOT_RECORDED = "was not recorded, although the system declares it"
-_TWICE = "was recorded more than once; record each kind once a case"
+_TWICE = "was recorded twice, and neither counts; record each kind once a case"
 _NOTHING: Mapping[str, Any] = {"query": None, "depth": None, "candidates": []}
 
 

@@ -66,6 +66,7 @@ class CallWindow:
         self._stop = stop
         self._tasks: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[tuple[Call, Any, Failure | None]] = queue.SimpleQueue()
+        self._asked: queue.SimpleQueue[tuple[str, float]] = queue.SimpleQueue()
         self._in_flight: set[Call] = set()
 
     def run(self, calls: Iterable[Call], *, asynchronous: bool) -> Iterator[CallResult | None]:
@@ -130,6 +131,21 @@ class CallWindow:
         started, key = min(begun)
         return key, time.monotonic() - started
 
+    def asked_waits(self) -> Iterator[tuple[str, float]]:
+        """What services have asked to wait since the last call: (key of the call, seconds)."""
+        while True:
+            try:
+                yield self._asked.get_nowait()
+            except queue.Empty:
+                return
+
+    def _pause(self, call: Call, error: BaseException) -> float | None:
+        """Seconds until the next attempt of a call; None when there is none."""
+        pause = pause_before_next(call, self._settings, error)
+        if pause is not None and pause.is_asked:
+            self._asked.put((call.key, pause.seconds))
+        return pause.seconds if pause else None
+
     def _withdraw(self, in_flight: set[Call]) -> None:
         """Take back the calls that no thread has begun."""
         while True:
@@ -158,7 +174,7 @@ class CallWindow:
         if not asynchronous:
             self._start_worker()
         self._loop.leave_if_blocked()
-        return self._result(call, None, failure_of(call, error, self._settings.root))
+        return self._result(call, None, failure_of(call, error, self._settings))
 
     # Threads
 
@@ -182,9 +198,9 @@ class CallWindow:
                     value = call.accept(value)
                 return value, None
             except BaseException as error:
-                pause = pause_before_next(call, self._settings, error)
+                pause = self._pause(call, error)
                 if pause is None or self._stop.wait(pause):
-                    return None, failure_of(call, error, self._settings.root)
+                    return None, failure_of(call, error, self._settings)
 
     # The loop
 
@@ -204,9 +220,9 @@ class CallWindow:
                     value = call.accept(await self._in_time(call.invoke()))
                 return value, None
             except BaseException as error:
-                pause = pause_before_next(call, self._settings, error)
+                pause = self._pause(call, error)
                 if pause is None or await self._is_stopped_within(pause):
-                    return None, failure_of(call, error, self._settings.root)
+                    return None, failure_of(call, error, self._settings)
 
     async def _in_time(self, awaitable: Awaitable[Any]) -> Any:
         limit = asyncio.timeout(self._settings.timeout_s)
