@@ -80,6 +80,7 @@ class _Batch:
     def take(self, case: Case, judged: Mapping[str, _Judged]) -> None:
         """Take in the judgments of a case: of one of its samples, the first one last."""
         session = self.session
+        session.observer.advanced("judgments", 1)
         self.fresh += [
             _memo(one.key, one.outcome)
             for one in judged.values()
@@ -109,7 +110,6 @@ class _Batch:
                 writer.put_settled(self.settled, replace=not self.session.use_cache)
                 self.session.take_pending(writer)
             self.session.projector.committed("judgments", [row.case_id for row in self.stages])
-            self.session.observer.advanced("judgments", len(self.stages))
         self.fresh, self.settled, self.rows, self.stages = [], [], [], []
         self.since = time.monotonic()
 
