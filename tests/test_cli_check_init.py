@@ -245,6 +245,26 @@ def test_check_tells_the_problems_of_all_files_beside_those_of_keys(sample):
     ]
 
 
+@pytest.mark.parametrize("url", ["http://h/", "'http://h/${X}'"])
+def test_check_tells_what_a_request_asks_for_and_no_case_has(sample, url):
+    sample.write(
+        "rag_assets.yaml",
+        "project: p\ndataset: cases.jsonl\nsystem:\n  name: s\n  version: '1'\n"
+        f"  http:\n    url: {url}\n"
+        "    body: {q: '{{ input.question }}', l: ['{{ input.questoin }}', '{{ case.user.id }}']}\n"
+        "evaluators: [{type: contains, criterion: c, field: answer}]\n",
+    )
+    asked = "rag_assets.yaml:8: system.http.body.l"
+    told = [row for row in _problems(sample) if "system.http.url" not in row]
+    assert told == [
+        (
+            f"{asked}.0: No case has input.questoin. The keys of input are question. Did you mean "
+            '"question"?'
+        ),
+        f"{asked}.1: No case has case.user.id. case.user has no keys in any of them.",
+    ]
+
+
 def _problems(sample):
     result = call(sample.root, "check")
     assert result.exit_code == 2

@@ -63,7 +63,6 @@ def test_the_body_is_a_template(place: Place) -> None:
         "seed": ["{{ seed }}", 3, None],
     }
     user = {"id": "u1", "roles": ["staff"]}
-    place.cases({"id": "c1", "input": {"question": "Q?"}, "user": user})
     case = a_case(input={"question": ["a"]}, user=user, as_of="2026-01-15")
     with answering(Reply(body={})) as service:
         call_of(system_at(place, service.url, body=body), case)
@@ -81,7 +80,6 @@ def test_the_body_is_a_template(place: Place) -> None:
 
 
 def test_a_path_that_a_case_lacks_is_an_error_of_that_case(place: Place) -> None:
-    place.cases({"id": "c1", "input": "text"}, {"id": "c2", "input": {"question": "Q?"}})
     with answering(Reply(body={})) as service:
         system = system_at(place, service.url, body={"q": "{{ input.question }}"})
         found = called(system, [a_case("bad", "text"), a_case("good", {"question": "Q?"})])
@@ -482,15 +480,6 @@ def test_retry_after(headers: dict[str, str], seconds: float) -> None:
 def test_any_retry_after_is_a_wait(written: str, date: str | None) -> None:
     headers = {"Retry-After": written} | ({} if date is None else {"Date": date})
     assert 0 <= retry_after_s(headers) < 10**10
-
-
-def test_a_path_that_no_case_has_is_a_problem(place: Place) -> None:
-    http = {"url": "http://h/", "body": {"q": ["{{ input.questoin }}"]}}
-    _, key, message = place.problem(version="1", http=http)
-    assert key == "system.http.body.q.0"
-    assert message == (
-        'No case has input.questoin. The keys of input are question. Did you mean "question"?'
-    )
 
 
 # Secrets

@@ -8,13 +8,16 @@ from pathlib import Path
 from rag_assets.contracts.cases import Dataset
 from rag_assets.contracts.config import ConfigDraft
 from rag_assets.contracts.errors import Problem, nearest
+from rag_assets.contracts.paths import NOTHING, value_at
 from rag_assets.contracts.slice_config import METADATA
+from rag_assets.contracts.template import template_problems, unanswered
 from rag_assets.evaluators import Evaluator
 
 _NEEDED = (
     *("dagster", "duckdb", "numpy", "scipy", "sqlalchemy", "pydantic", "yaml", "rich", "ulid"),
     "httpx",
 )
+_BODY = "system.http.body"
 
 
 def check_names(root: Path, file: str, problems: list[Problem]) -> None:
@@ -78,6 +81,17 @@ def check_slices(draft: ConfigDraft, dataset: Dataset, problems: list[Problem]) 
                 )
                 problems.append(draft.source.problem(f"slices.{index}", message))
                 break
+
+
+def check_body(draft: ConfigDraft, dataset: Dataset, problems: list[Problem]) -> None:
+    """What a request asks of the cases, at least one of them has."""
+    body = value_at(draft.source.content, _BODY)
+    # What is wrong with the body itself has been said.
+    if body is not NOTHING and not list(template_problems(body, _BODY)):
+        problems += [
+            draft.source.problem(key, message)
+            for key, message in unanswered(body, _BODY, dataset.cases)
+        ]
 
 
 def absent_slices(slices: Sequence[str], dataset: Dataset) -> Iterator[str]:

@@ -18,6 +18,7 @@ from rag_assets.contracts.policy import Policy
 from rag_assets.contracts.text import names
 from rag_assets.evaluation.checks import (
     absent_slices,
+    check_body,
     check_metric_ids,
     check_names,
     check_slices,
@@ -162,6 +163,7 @@ def load_project(
     )
     if dataset is not None:
         check_slices(draft, dataset, problems)
+        check_body(draft, dataset, problems)
     check_metric_ids(draft, evaluators, problems)
     policy = None
     if with_policy:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rag_assets.contracts.canonical import digest
-from rag_assets.contracts.cases import Case, Dataset
+from rag_assets.contracts.cases import Case
 from rag_assets.contracts.config import Config
 from rag_assets.contracts.errors import ArtifactError, Problem
 from rag_assets.contracts.http_config import HttpSettings, described, header_problem
@@ -17,7 +17,7 @@ from rag_assets.contracts.kinds import json_copy, recorded_artifact
 from rag_assets.contracts.paths import NOTHING, value_at
 from rag_assets.contracts.secrets import Secrets, references, substituted
 from rag_assets.contracts.system_config import SystemKind
-from rag_assets.contracts.template import TemplateError, placeholders, render, unanswered
+from rag_assets.contracts.template import TemplateError, placeholders, render
 from rag_assets.systems.attempts import CallError
 from rag_assets.systems.blackbox import BlackBox, Execution
 from rag_assets.systems.connections import Connections
@@ -192,29 +192,21 @@ def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is no JSON number")
 
 
-def load_http(
-    config: Config, name: str, dataset: Dataset | None, problems: list[Problem]
-) -> HttpSystem | None:
+def load_http(config: Config, name: str, problems: list[Problem]) -> HttpSystem | None:
     """Make the system of `system.http`; nothing is sent.
 
     Args:
         config: the parsed config.
         name: how messages name the config file.
-        dataset: the cases; None when the dataset is broken.
         problems: what is wrong is appended here, with the line of the key concerned.
 
     Returns:
-        The system, or None when an environment variable is not set or cannot be sent, or the body
-        asks for what no case has.
+        The system, or None when an environment variable is not set or cannot be sent.
     """
     settings, before = config.system, len(problems)
     http = settings.http
     assert http is not None
-    report = reporter(config, name, problems)
-    headers = _headers(http, report)
-    if dataset is not None:
-        for key, message in unanswered(http.body, "http.body", dataset.cases):
-            report(key, message)
+    headers = _headers(http, reporter(config, name, problems))
     if len(problems) > before:
         return None
     named = {name for value in http.headers.values() for name in references(value)}

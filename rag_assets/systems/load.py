@@ -32,6 +32,6 @@ def load_system(
         case "callable":
             return load_callable(config, name, problems)
         case "http":
-            return load_http(config, name, dataset, problems)
+            return load_http(config, name, problems)
         case "recorded":
             return load_recorded(config, name, dataset, problems)
