@@ -178,7 +178,7 @@ def load_project(
 
 def _ordered(problems: Sequence[Problem], file: str) -> list[Problem]:
     """The problems of the config file by line, and then those of other files as they were found."""
-    ours = sorted(one for one in problems if one.file == file)
+    ours = sorted((one for one in problems if one.file == file), key=lambda one: one.line)
     return [*ours, *(one for one in problems if one.file != file)]
 
 
