@@ -227,6 +227,13 @@ def test_what_is_wrong_with_a_row_is_named(name: str, content: str, problem: str
     assert read(name, content)[1] == [problem]
 
 
+def test_cells_may_be_long() -> None:
+    samples = [{**Q, "retrieved_contexts": ["x" * 200_000]}]
+    found, problems = read("s.csv", as_csv(*samples))
+    assert problems == []
+    assert found[0].retrieved_contexts == samples[0]["retrieved_contexts"]
+
+
 # Projects
 
 

@@ -303,6 +303,18 @@ def test_one_run_needs_no_policy_for_comparisons(tmp_path: Path) -> None:
     assert made == {"rag_assets.yaml", "release.yaml", "data/cases.jsonl", "data/first.jsonl"}
 
 
+def test_long_rankings_stay_out_of_the_event_log(tmp_path: Path) -> None:
+    lines = [f"001 Q0 d{place} {place} {-place} long\n" for place in range(1, 102)]
+    write(tmp_path, qrels=QRELS, first="".join(lines), second="".join(lines[:100]))
+    setting = "dagster: {rich_metadata_cases: 0}"
+    long = imported(tmp_path, "first.txt")
+    assert setting in (long.root / "rag_assets.yaml").read_text(encoding="utf-8")
+    assert call(long.root, "check").exit_code == 0
+    arguments = ("qrels.txt", "second.txt", "--out", "short")
+    assert call(tmp_path, "import", "trec", *arguments).exit_code == 0
+    assert setting not in (tmp_path / "short" / "rag_assets.yaml").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("paths", "names"),
     [

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -59,6 +60,11 @@ def _delimited(data: bytes, delimiter: str, file: str, problems: list[Problem]) 
         line = data.count(b"\n", 0, offset) + 1
         problems.append(Problem(file, line, "", undecodable(offset, data[offset])))
         return []
+    with _cells_up_to(len(text)):
+        return _rows(text, delimiter, file, problems)
+
+
+def _rows(text: str, delimiter: str, file: str, problems: list[Problem]) -> list[Row]:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows: list[Row] = []
     names: Sequence[str] | None = None
@@ -79,6 +85,17 @@ def _delimited(data: bytes, delimiter: str, file: str, problems: list[Problem]) 
     except csv.Error as error:
         problems.append(Problem(file, line, "", f"The row cannot be read: {error}."))
     return rows
+
+
+@contextmanager
+def _cells_up_to(characters: int) -> Iterator[None]:
+    """Let a cell be as long as this; Python's own limit is less than a few long passages."""
+    before = csv.field_size_limit()
+    csv.field_size_limit(max(before, characters))
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 def _check_names(names: Sequence[str], file: str, line: int, problems: list[Problem]) -> None:

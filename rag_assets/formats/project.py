@@ -99,6 +99,7 @@ def config_text(
     recorded: str,
     evaluators: Sequence[Entry],
     left_out: Sequence[str],
+    settings: str = "",
 ) -> str:
     """The text of a config.
 
@@ -109,6 +110,7 @@ def config_text(
         recorded: the lines of `recorded`, two levels deep.
         evaluators: at least one.
         left_out: metrics that the files cannot feed, each with the reason.
+        settings: further lines.
     """
     head = _comment(f"{what} Paths are relative to this file.")
     body = f"version: 1\nproject: {json.dumps(project)}\ndataset: {DATASET}\n"
@@ -116,7 +118,8 @@ def config_text(
     listed = _entries(evaluators)
     told = "\n# Left out:\n" if left_out else ""
     told += "".join(_comment(text) for text in left_out)
-    return f"{head}{body}\nsystem:\n{named}  recorded:\n{recorded}\nevaluators:\n{listed}{told}"
+    body += f"\nsystem:\n{named}  recorded:\n{recorded}{settings}"
+    return f"{head}{body}\nevaluators:\n{listed}{told}"
 
 
 def policy_text(what: str, rules: Sequence[Entry]) -> str:

@@ -25,6 +25,11 @@ from rag_assets.formats.project import (
 )
 from rag_assets.formats.trec import Judgments, TrecRun, read_judgments, read_run
 
+_LONG = 100
+_SHORT_EVENTS = """
+# The rankings are long: the Dagster UI shows a line for each topic, and no table.
+dagster: {rich_metadata_cases: 0}
+"""
 NO_ANSWERS = (
     "every metric that needs an answer (contains, exact, token_f1, …): a TREC run holds no answers",
     "every metric that needs a context or citations: a TREC run says nothing of what a model saw",
@@ -99,7 +104,9 @@ def trec_project(
         project: the label of the project.
     """
     lengths = (len(ranking) for one in runs for ranking in one.run.rankings.values())
-    evaluators = _evaluators(max(lengths, default=1))
+    deepest = max(lengths, default=1)
+    evaluators = _evaluators(deepest)
+    settings = _SHORT_EVENTS if deepest > _LONG else ""
     files: dict[str, Any] = {DATASET: json_lines(_cases(judgments, runs))}
     configs: list[str] = []
     labels: list[str] = []
@@ -107,7 +114,7 @@ def trec_project(
         config = f"rag_assets.{one.name}.yaml" if configs else CONFIG_FILE
         label = f"{project}-{one.name}" if len(runs) > 1 else project
         results = f"data/{one.name}.jsonl"
-        files[config] = [_config(one, label, results, evaluators)]
+        files[config] = [_config(one, label, results, evaluators, settings)]
         files[results] = json_lines(_results(one.run))
         configs.append(config)
         labels.append(label)
@@ -169,7 +176,9 @@ def _evaluators(deepest: int) -> list[Entry]:
     ]
 
 
-def _config(one: NamedRun, project: str, results: str, evaluators: Sequence[Entry]) -> str:
+def _config(
+    one: NamedRun, project: str, results: str, evaluators: Sequence[Entry], settings: str
+) -> str:
     return config_text(
         what=f"The results of a TREC run, {Path(one.file).name}, against the judgments of its "
         "topics.",
@@ -179,6 +188,7 @@ def _config(one: NamedRun, project: str, results: str, evaluators: Sequence[Entr
         f"    # missing (not_recorded), never an empty list.\n    path: {results}\n",
         evaluators=evaluators,
         left_out=NO_ANSWERS,
+        settings=settings,
     )
 
 
