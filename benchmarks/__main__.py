@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.budgets import Section
+from benchmarks.clapnq import PICTURE as CLAPNQ_PICTURE
+from benchmarks.clapnq import clapnq
 from benchmarks.commands import from_ui, start_up, waiting
 from benchmarks.cranfield import cranfield
 from benchmarks.data import has_data
@@ -24,7 +26,7 @@ HERE = Path(__file__).parent
 PAGE = HERE / "README.md"
 PICTURE = HERE / "cost_per_case.png"
 # Measured only where the data sets are.
-REAL_DATA = ("cranfield", "real text")
+REAL_DATA = ("cranfield", "clapnq", "real text")
 
 
 def sections(options: argparse.Namespace, folder: Path) -> dict[str, Callable[[], Section]]:
@@ -42,6 +44,7 @@ def sections(options: argparse.Namespace, folder: Path) -> dict[str, Callable[[]
     }
     found |= {
         "cranfield": lambda: cranfield(folder),
+        "clapnq": lambda: clapnq(folder, CLAPNQ_PICTURE),
         "real text": lambda: real_text(folder / "real-text"),
     }
     if options.plot:

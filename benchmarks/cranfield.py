@@ -15,6 +15,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 from benchmarks.budgets import Section, table
@@ -160,7 +161,10 @@ def cranfield(folder: Path) -> Section:
         write_project(folder / "cranfield", collection, questions, depth=DEPTH, evaluators=RANKING)
     )
     run_id = run_suite(project, cases=None, use_cache=True, observer=Silent())
-    rankings = recorded_rankings(project.store, run_id)
+    rankings = {
+        case_id: [one["doc_id"] for one in candidates]
+        for case_id, candidates in recorded_candidates(project.store, run_id).items()
+    }
     theirs = values_of(collection.grades, rankings, list(MEASURES.values()))
     with project.store.reading() as reader:
         metrics = {one.criterion: one for one in reader.metrics(run_id) if one.scope == "global"}
@@ -191,14 +195,13 @@ def cranfield(folder: Path) -> Section:
     return Section("cranfield", [*lines, "", trap])
 
 
-def recorded_rankings(store: Store, run_id: str) -> dict[str, Ranking]:
-    """Case → documents as the run recorded them."""
+def recorded_candidates(store: Store, run_id: str) -> dict[str, list[dict[str, Any]]]:
+    """Case → candidates as the run recorded them."""
     with store.reading() as reader:
         digests = reader.stage_digests(run_id, "retrieval")
         payloads = reader.payloads(list(set(digests.values())))
     return {
-        case_id: [one["doc_id"] for one in json.loads(payloads[digest])["candidates"]]
-        for case_id, digest in digests.items()
+        case_id: json.loads(payloads[digest])["candidates"] for case_id, digest in digests.items()
     }
 
 
