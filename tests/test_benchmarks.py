@@ -13,6 +13,7 @@ import pytest
 from benchmarks.__main__ import sections
 from benchmarks.breakdown import Clock, dagster_share
 from benchmarks.budgets import Budget, Section
+from benchmarks.clapnq import write_project
 from benchmarks.cranfield import load_collection
 from benchmarks.readme import with_measured
 from benchmarks.sizes import log_size, store_size
@@ -116,3 +117,19 @@ def test_questions_of_cranfield_belong_to_their_judgments() -> None:
     assert (found.places[2], found.numbers[2]) == ("3", "4")
     assert shared_words(found.places) == pytest.approx(0.267, abs=5e-4)
     assert shared_words(list(found.numbers)) == pytest.approx(0.083, abs=5e-4)
+
+
+def test_questions_of_clapnq_have_the_passage_that_answers_them(tmp_path: Path) -> None:
+    folder = write_project(tmp_path / "clapnq", shared_data("clapnq")).parent
+    cases = [json.loads(row) for row in (folder / "cases.jsonl").read_text().splitlines()]
+    texts = {}
+    for row in (folder / "documents.jsonl").read_text().splitlines():
+        document = json.loads(row)
+        texts[document["doc_id"]] = document["text"]
+    # Six questions share three passages.
+    assert (len(cases), len(texts)) == (600, 597)
+    by_id = {case["id"]: case["expected"] for case in cases}
+    assert by_id["1594887608634738480"] == {"behavior": "abstain"}
+    (label,) = by_id["6401197308716204890"]["relevant"]
+    assert "regular and predictable changes" in texts[label["doc_id"]]
+    assert sum(expected["behavior"] == "answer" for expected in by_id.values()) == 300
