@@ -404,7 +404,7 @@ def test_metrics_that_nothing_feeds_are_left_out_with_the_reason(
         (
             "s.csv",
             "user_input,response\nQ?\n",
-            "s.csv:2: The row has 1 cells, and there are 2 columns.",
+            "s.csv:2: The number of cells is 1, and that of columns 2.",
         ),
     ],
 )
