@@ -132,4 +132,6 @@ def test_a_suite_without_answers_has_a_job_that_needs_its_config(tmp_path: Path)
         project.replace("rag_assets.yaml", f"  - {{type: {name}, field: answer}}\n", "")
     run = project.run(["passes", "ranked_out"])
     assert run.metric("hit_rate_at_2").observed == 2
-    assert run.row.state == "DECIDED"
+    job = build_definitions(tmp_path / "rag_assets.yaml").resolve_job_def("switches_diagnosis")
+    with pytest.raises(dg.DagsterInvalidConfigError, match="criterion"):
+        job.execute_in_process()

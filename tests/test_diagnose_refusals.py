@@ -31,6 +31,9 @@ def dry(project: Switches, *arguments: str) -> Result:
         (("--criterion", "answer_korrect"), 'has no criterion "answer_korrect". It has answer_c'),
         (("--criterion", "answer_f1"), "answer_f1 is a score: say from where on a case counts"),
         ((*COMMON, "--below", "0.5"), "answer_correct is a verdict, which passes or fails"),
+        (("--criterion", "answer_f1", "--below", "inf"), "--below inf is outside of the range"),
+        (("--criterion", "answer_f1", "--below", "nan"), "--below nan is outside of the range"),
+        (("--criterion", "answer_f1", "--below", "7"), "it is above 0 and at most 1."),
         (
             ("--criterion", "hit_rate_at_2"),
             "generating again cannot change it. Diagnose answer_correct or answer_f1.",
@@ -100,8 +103,6 @@ def test_a_score_is_diagnosed_below_a_bar(ran: tuple[Switches, Run]) -> None:
     plan = document(called)
     assert called.exit_code == 0
     assert len(plan["selection"]["selected"]) == len(CASES) - 1
-    low = dry(ran[0], "--criterion", "answer_f1", "--below", "0")
-    assert low.stdout == "No failed case for answer_f1: nothing was executed.\n"
 
 
 def test_nothing_failed(tmp_path: Path) -> None:
@@ -115,6 +116,40 @@ def test_nothing_failed(tmp_path: Path) -> None:
     with project.store.reading() as reader:
         assert len(reader.runs()) == 1
         assert reader.diagnoses("sha256:") == []
+
+
+def test_where_nothing_was_judged_nothing_is_said_to_have_passed(tmp_path: Path) -> None:
+    project = Switches(tmp_path)
+    project.replace("app.py", "mode, before =", "raise OSError('down')\n        mode, before =")
+    project.run(["passes", "flaky"])
+    called = call(tmp_path, "diagnose", "latest", *COMMON)
+    assert called.exit_code == 0
+    assert called.stdout == (
+        "No failed case for answer_correct: nothing was executed.\n"
+        "Not selected: 2 cases (2 execution_error)\n"
+    )
+
+
+def test_a_sampled_suite_of_groups_makes_no_claim(tmp_path: Path) -> None:
+    project = Switches(tmp_path)
+    project.replace("rag_assets.yaml", "project: switches", "project: switches\nsuite: sample")
+    project.cases(*({**one, "group": "g"} for one in CASES[:3]))
+    project.run()
+    called = call(tmp_path, "diagnose", "latest", *COMMON, "--dry-run")
+    assert called.stdout.splitlines()[0] == (
+        "Selected: 2 failed cases with gold context (observed; no population claim)"
+    )
+
+
+def test_a_diagnosis_decides_nothing(ran: tuple[Switches, Run]) -> None:
+    root = ran[0].root
+    found = document(call(root, "diagnose", "latest", *COMMON, "--json"))["diagnosis"]
+    planned = call(root, "plan", found)
+    assert planned.exit_code == 2
+    assert f"{found} is a diagnosis, which decides nothing." in planned.stderr
+    failures = call(root, "inspect", found, "--failures")
+    assert failures.exit_code == 2
+    assert "--failures is for a run; a digest names none." in failures.stderr
 
 
 def test_cases_that_are_others_now_are_not_selected(tmp_path: Path) -> None:

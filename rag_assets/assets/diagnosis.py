@@ -6,7 +6,9 @@ evaluation: to materialize a suite never re-executes its failed cases.
 
 # Dagster looks at the annotations of an op itself, so they are not postponed here.
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Literal
 
 import dagster as dg
@@ -29,6 +31,20 @@ from rag_assets.evaluation.diagnosis.planning import (
 from rag_assets.evaluation.diagnosis.record import DiagnosisView
 from rag_assets.evaluation.project import Project
 from rag_assets.evaluation.wording import counted
+
+# What the jobs of this process have made, for the command line that has started one.
+_made: ContextVar[list[DiagnosisView]] = ContextVar("made", default=[])  # noqa: B039
+
+
+@contextmanager
+def collecting() -> Iterator[list[DiagnosisView]]:
+    """The diagnoses that are made in this process inside the block."""
+    made: list[DiagnosisView] = []
+    token = _made.set(made)
+    try:
+        yield made
+    finally:
+        _made.reset(token)
 
 
 class DiagnosisConfig(dg.Config):
@@ -94,14 +110,13 @@ def diagnosis_job(project: Project, suite: Suite) -> dg.JobDefinition:
             with project.store.reading() as reader:
                 plan = plan_diagnosis(reader, project, config.request())
             context.log.info(f"{counted(plan.generations, 'generation')} will be executed.")
-            found = diagnose(plan, current_observer(), context.run_id)
+            for view in diagnose(plan, current_observer(), context.run_id):
+                _write(context, suite, view, plan.run.row.dagster_run_id)
+                _made.get().append(view)
         except (InputError, ContractError) as error:
             raise dg.Failure(str(error), allow_retries=False) from error
         except KeyboardInterrupt:
             raise DagsterExecutionInterruptedError from None
-        parent = plan.run.row.dagster_run_id
-        for view in found:
-            _write(context, suite, view, parent)
 
     preset: dict[str, Any] = {}
     criteria = diagnosable_criteria(project)
@@ -153,7 +168,7 @@ def _case_metadata(
     found: dict[str, Any] = {
         "label": one["label"],
         "reason": one["reason"],
-        "strength": one["strength"],
+        "strength": one["strength"] + ("" if view.record["control"] else " (without control)"),
         "best relevant position": one["best_position"] or "none",
         "control": _verdict(one["control"]),
         view.name: _verdict(one["intervention"]),

@@ -13,11 +13,12 @@ from sqlalchemy.exc import DatabaseError
 
 from rag_assets.assets.abandoned import PROCESS_TAG, end_abandoned_runs
 from rag_assets.assets.definitions import project_definitions
+from rag_assets.assets.diagnosis import collecting
 from rag_assets.assets.execution import RUN_ID_TAG, observed_by
 from rag_assets.assets.instance import instance_home, open_instance, release_sqlite
 from rag_assets.assets.keys import Suite, suite_name
 from rag_assets.contracts.errors import ContractError, InputError, StoreError
-from rag_assets.evaluation.diagnosis.record import DiagnosisView, diagnosis_view
+from rag_assets.evaluation.diagnosis.record import DiagnosisView
 from rag_assets.evaluation.lifecycle import new_run_id
 from rag_assets.evaluation.owner import this_process
 from rag_assets.evaluation.project import Project
@@ -77,15 +78,15 @@ def run_diagnosis(
     suite = Suite(suite_name(project.config.project))
     config = {"ops": {suite.diagnosis_op: {"config": dict(settings)}}}
     try:
-        dagster_run_id = _execute(project, suite.diagnosis_job, config, {}, observer)
+        with collecting() as made:
+            _execute(project, suite.diagnosis_job, config, {}, observer)
+            return made
     except dg.Failure as failure:
         if isinstance(failure.__cause__, InputError | ContractError):
             raise failure.__cause__ from None
         raise
     except DagsterExecutionInterruptedError:
         raise KeyboardInterrupt from None
-    with project.store.reading() as reader:
-        return [diagnosis_view(row) for row in reader.diagnoses_made_in(dagster_run_id)]
 
 
 def _execute(

@@ -137,16 +137,24 @@ def _execute(plan: Plan, settings: dict[str, Any], *, as_json: bool) -> list[Dia
     from rag_assets.cli.progress import progress
     from rag_assets.reports.diagnosis_report import generations_text
 
-    for text in plan.notes:
-        note(text)
-    if not as_json:
-        note(generations_text(plan.generations))
+    if as_json:
+        _show_plan(plan, as_json=True)
+    else:
+        for text in (*plan.notes, generations_text(plan.generations)):
+            note(text)
     with progress(as_json) as observer, redirect_stdout(sys.stderr):
         with importing():
             from rag_assets.assets.running import run_diagnosis
 
         given = {name: value for name, value in settings.items() if value is not None}
-        return run_diagnosis(plan.project, given, observer=observer)
+        try:
+            return run_diagnosis(plan.project, given, observer=observer)
+        except KeyboardInterrupt:
+            note(
+                "What was executed is listed by rag-assets runs --all. Asked for again, a "
+                "diagnosis begins anew."
+            )
+            raise
 
 
 def _show(plan: Plan, views: Sequence[DiagnosisView], *, as_json: bool) -> None:
@@ -168,7 +176,7 @@ def _show_nothing(plan: Plan, *, as_json: bool) -> None:
     if as_json:
         _show_plan(plan, as_json=True)
     else:
-        show(nothing_failed(plan.request.criterion))
+        show(nothing_failed(plan.request.criterion, plan.selection.not_selected))
 
 
 def _show_plan(plan: Plan, *, as_json: bool) -> None:
@@ -183,6 +191,7 @@ def _show_plan(plan: Plan, *, as_json: bool) -> None:
                 "run": plan.run.row.id,
                 "interventions": [one.name for one in plan.interventions],
                 "generations": plan.generations,
+                "notes": list(plan.notes),
                 "selection": selection,
             }
         )

@@ -11,16 +11,17 @@ from rag_assets.cli.diagnose import show_diagnosis
 from rag_assets.cli.errors import Invocation
 from rag_assets.cli.group import ExampleCommand, config_option, json_option, option
 from rag_assets.cli.output import show, show_json, width
+from rag_assets.contracts.errors import InputError
 from rag_assets.evaluation.comparison_view import comparison_view
 from rag_assets.evaluation.diagnosis.record import diagnosis_view
 from rag_assets.evaluation.places import config_argument, reading_records
 from rag_assets.evaluation.references import (
-    find_comparison,
-    find_diagnosis,
+    find_by_digest,
     find_run,
     is_digest,
 )
 from rag_assets.evaluation.views import RunView, run_view
+from rag_assets.store import ComparisonRow
 from rag_assets.store.reader import Reader
 
 
@@ -70,6 +71,8 @@ def inspect(
     config_path = invocation.locate(config)
     with reading_records(config_path) as reader:
         if is_digest(reference):
+            if failures:
+                raise InputError("--failures is for a run; a digest names none.")
             _show_by_digest(reader, reference, config_path, case_id, as_json=as_json)
             return 0
         view = run_view(reader, find_run(reader, reference, config_path))
@@ -87,10 +90,13 @@ def _show_by_digest(
     reader: Reader, reference: str, config_path: Path, case_id: str | None, *, as_json: bool
 ) -> None:
     """Show a diagnosis or a comparison: both are named by the digest of what they are."""
-    found = find_diagnosis(reader, reference)
-    if found is None:
-        comparison = comparison_view(find_comparison(reader, reference, config_path))
-        show_comparison(comparison, all_slices=False, as_json=as_json)
+    found = find_by_digest(reader, reference, config_path)
+    if isinstance(found, ComparisonRow):
+        if case_id is not None:
+            raise InputError(
+                f"--case is for a run or a diagnosis, and {found.id} compares two runs."
+            )
+        show_comparison(comparison_view(found), all_slices=False, as_json=as_json)
         return
     view = diagnosis_view(found)
     if case_id is None:

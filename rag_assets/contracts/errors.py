@@ -102,6 +102,18 @@ class ArtifactError(RagAssetsError, ValueError):
         super().__init__(f"{field}: {message}" if field else message)
 
 
+class RerankerError(ArtifactError):
+    """A reranker returned something else than the candidates in another order.
+
+    Args:
+        reranker: its reference.
+        message: what is wrong.
+    """
+
+    def __init__(self, reranker: str, message: str) -> None:
+        super().__init__("", f"the reranker {reranker} {message}")
+
+
 def nearest(word: str, known: Sequence[str]) -> str:
     """A suffix like ` Did you mean "depth"?`, or "" where nothing is near."""
     found = difflib.get_close_matches(word, known, n=1, cutoff=0.6)

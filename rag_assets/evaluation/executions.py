@@ -49,7 +49,6 @@ class ExecutionStage:
     counted: tuple[Counted, ...] = ("execution",)
     reuses = True
     has_contract = True
-    maker: str | None = None
 
     def __init__(self, session: Session) -> None:
         # With one seed for all, the samples of a case would be one and the same.

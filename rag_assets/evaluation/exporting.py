@@ -25,13 +25,12 @@ from rag_assets.evaluation.diagnosis.record import DiagnosisView, diagnosis_view
 from rag_assets.evaluation.pairing import pair_cases
 from rag_assets.evaluation.places import reading_records
 from rag_assets.evaluation.references import (
-    find_comparison,
-    find_diagnosis,
+    find_by_digest,
     find_run,
     is_digest,
 )
 from rag_assets.evaluation.views import RunView, run_view
-from rag_assets.store import CaseStage, RunJudgment
+from rag_assets.store import CaseStage, DiagnosisRow, RunJudgment
 from rag_assets.store.reader import Reader, RunTable
 
 FOLDER = "bundles"
@@ -100,10 +99,10 @@ def _find(
 ) -> RunView | ComparisonView | DiagnosisView:
     if not is_digest(reference):
         return _ended(run_view(reader, find_run(reader, reference, config_path)))
-    diagnosis = find_diagnosis(reader, reference)
-    if diagnosis is not None:
-        return diagnosis_view(diagnosis)
-    return _ended_before(comparison_view(find_comparison(reader, reference, config_path)))
+    found = find_by_digest(reader, reference, config_path)
+    if isinstance(found, DiagnosisRow):
+        return diagnosis_view(found)
+    return _ended_before(comparison_view(found))
 
 
 def _ended(view: RunView) -> RunView:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from rag_assets.contracts.canonical import canonical_json, digest_text
 from rag_assets.contracts.cases import Case
-from rag_assets.contracts.errors import ContractError, Problem
+from rag_assets.contracts.errors import ContractError, Problem, RerankerError
 from rag_assets.evaluation.session import NOT_EXECUTED, CaseResult, Counted, Session
 from rag_assets.evaluation.words import Stage
 from rag_assets.store import CaseStage, SampleStage, StageResult
@@ -53,8 +53,6 @@ class Recipe(Protocol):
     """The counts in which a result of the stage appears."""
     has_contract: bool
     """Whether a malformed artifact made in it breaks the contract; otherwise it is an error."""
-    maker: str | None
-    """Who made the artifact, where it is not the system: for that one the contract always holds."""
 
     def prepare(self, session: Session, reader: Reader, cases: Sequence[Case]) -> Iterator[Work]:
         """Make cases ready, reading what they need in bulk; all of them have a parent result."""
@@ -264,18 +262,20 @@ class _StageRun:
     def _note_malformed(self, case: Case, failure: Failure) -> None:
         if failure.reason != "malformed_artifact":
             return
-        maker = self.recipe.maker
-        if maker is None and self.session.project.config.system.on_malformed == "missing":
+        # A reranker is tried out; a case that it loses would say nothing of it.
+        is_reranker = failure.type == RerankerError.__name__
+        if not is_reranker and self.session.project.config.system.on_malformed == "missing":
             return
-        advice = "Correct it, or set system.on_malformed to missing to lose only such cases."
         self.session.stop.set()
         self.malformed.append(
             Problem(
                 f"case {case.id}",
                 0,
                 f"{self.recipe.stage}",
-                f"{maker or 'the system'} returned a malformed artifact: {failure.message}. "
-                + (advice if maker is None else "Correct it."),
+                failure.message
+                if is_reranker
+                else f"the system returned a malformed artifact: {failure.message}. "
+                "Correct it, or set system.on_malformed to missing to lose only such cases.",
             )
         )
 

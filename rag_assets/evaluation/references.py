@@ -79,8 +79,10 @@ def is_digest(reference: str) -> bool:
     return reference.startswith(DIGEST)
 
 
-def find_comparison(reader: Reader, reference: str, config_path: Path) -> ComparisonRow:
-    """The comparison that a reference names.
+def find_by_digest(
+    reader: Reader, reference: str, config_path: Path
+) -> ComparisonRow | DiagnosisRow:
+    """The comparison or the diagnosis that a reference names.
 
     Args:
         reader: the open store.
@@ -88,15 +90,18 @@ def find_comparison(reader: Reader, reference: str, config_path: Path) -> Compar
         config_path: the project's config file.
 
     Raises:
-        InputError: nothing or more than one comparison is named.
+        InputError: nothing or more than one of them is named.
     """
-    found = reader.comparisons(reference)
+    found: list[ComparisonRow | DiagnosisRow] = [
+        *reader.comparisons(reference),
+        *reader.diagnoses(reference),
+    ]
     if len(found) == 1:
         return found[0]
     if found:
         ids = _listed([one.id for one in found])
         raise InputError(
-            f'"{reference}" is the beginning of {len(found)} comparisons: {ids}. '
+            f'"{reference}" is the beginning of {len(found)} comparisons and diagnoses: {ids}. '
             "Write more of the one you mean."
         )
     newest = reader.comparisons(DIGEST)[:1]
@@ -109,23 +114,16 @@ def find_comparison(reader: Reader, reference: str, config_path: Path) -> Compar
     raise InputError(f'There is no comparison or diagnosis "{reference}". {hint}')
 
 
-def find_diagnosis(reader: Reader, reference: str) -> DiagnosisRow | None:
-    """The diagnosis that a reference names; None where no diagnosis begins like it.
-
-    Args:
-        reader: the open store.
-        reference: a full id, or a unique prefix of one that includes `sha256:`.
+def find_comparison(reader: Reader, reference: str, config_path: Path) -> ComparisonRow:
+    """The comparison that a reference names; arguments as for `find_by_digest`.
 
     Raises:
-        InputError: more than one diagnosis is named.
+        InputError: nothing, more than one, or a diagnosis is named.
     """
-    found = reader.diagnoses(reference)
-    if len(found) > 1:
-        raise InputError(
-            f'"{reference}" is the beginning of {len(found)} diagnoses: '
-            f"{_listed([one.id for one in found])}. Write more of the one you mean."
-        )
-    return found[0] if found else None
+    found = find_by_digest(reader, reference, config_path)
+    if isinstance(found, DiagnosisRow):
+        raise InputError(f"{found.id} is a diagnosis, which decides nothing. Name a comparison.")
+    return found
 
 
 def _no_run_of(reader: Reader, named: str | None, project: str | None, config_path: Path) -> str:

@@ -58,10 +58,6 @@ class Reranker(Protocol):
     def digest(self) -> str:
         """Of its code."""
 
-    @property
-    def maker(self) -> str:
-        """Like "the reranker module:function"."""
-
     def reorder(
         self,
         case: Case,
@@ -87,7 +83,6 @@ class RetrievalStage:
     counted: tuple[Counted, ...] = ("retrieve",)
     reuses = True
     has_contract = True
-    maker: str | None = None
 
     def __init__(self, session: Session) -> None:
         system = session.project.system
@@ -130,7 +125,6 @@ class AssemblyStage:
     asynchronous = False
     reuses = False
     has_contract = True
-    maker: str | None = None
 
     def __init__(
         self, session: Session, *, source: str = "retrieval", reranker: Reranker | None = None
@@ -139,7 +133,6 @@ class AssemblyStage:
         self._system = system
         self._source = source
         self._reranker = reranker
-        self.maker = reranker.maker if reranker else None
         code = system.code.get("count_tokens")
         self._base = digest(
             [
@@ -216,7 +209,6 @@ class GenerationStage:
     counted: tuple[Counted, ...] = ("generate", "execution")
     reuses = True
     has_contract = False
-    maker: str | None = None
 
     def __init__(self, session: Session) -> None:
         system = session.project.system
@@ -268,14 +260,19 @@ def kept_passages(
     """The passages of each assembled context: as they were retrieved, or as the context has them
     where they were not; note which contexts the budget has cut."""
     assembled = session.results["assembled_context"]
-    contexts = session.payloads(reader, (str(assembled[case.id].digest) for case in cases))
-    retrievals = _retrievals(session, reader, cases)
+    payloads = session.payloads(reader, (str(assembled[case.id].digest) for case in cases))
+    contexts = {case.id: json.loads(payloads[str(assembled[case.id].digest)]) for case in cases}
+    # Gold passages were never retrieved, and of some cases nothing was.
+    retrieved = [
+        case for case in cases if any("position" in one for one in contexts[case.id]["items"])
+    ]
+    retrievals = _retrievals(session, reader, retrieved)
     for case in cases:
-        context = json.loads(contexts[str(assembled[case.id].digest)])
+        context = contexts[case.id]
         session.facts_of(case.id).truncated = any(
             dropped["reason"] == "token_budget" for dropped in context["dropped"]
         )
-        candidates = retrievals[case.id].candidates
+        candidates = retrievals[case.id].candidates if case.id in retrievals else ()
         yield (
             case,
             [

@@ -60,10 +60,13 @@ def selection_lines(selection: Mapping[str, Any], *, is_staged: bool = True) -> 
             f"expected.gold_context (doc_id and text) in {selection['dataset']} for: "
             f"{', '.join(without)}"
         )
-    others = selection["not_selected"]
-    if others:
-        reasons = ", ".join(f"{number} {reason}" for reason, number in others.items())
-        yield f"Not selected: {counted(sum(others.values()), 'case')} ({reasons})"
+    yield from _others(selection["not_selected"])
+
+
+def _others(not_selected: Mapping[str, int]) -> Iterator[str]:
+    if not_selected:
+        reasons = ", ".join(f"{number} {reason}" for reason, number in not_selected.items())
+        yield f"Not selected: {counted(sum(not_selected.values()), 'case')} ({reasons})"
 
 
 def intervention_table(views: Sequence[DiagnosisView], width: int | None) -> list[Line]:
@@ -164,13 +167,13 @@ def _replay_lines(view: DiagnosisView) -> Iterator[str]:
     """How many recovered under the intervention, and what a replay confirms with that."""
     number, gold = len(view.cases), view.gold
     yield f"Recovered under {view.name}: {view.record['recovered']} of {number}"
-    errors = sum(one["intervention"]["verdict"] == "error" for one in view.cases)
-    if errors:
-        yield (
-            f"intervention_error: {counted(errors, 'case')} raised or timed out under {view.name}, "
-            "counted as not recovered"
-        )
     if gold is not None:
+        errors = [one["id"] for one in view.cases if one["intervention"]["verdict"] == "error"]
+        if errors:
+            yield (
+                f"intervention_error: {counted(len(errors), 'case')} failed to execute under "
+                f"{view.name}, counted as not recovered: {', '.join(errors)}"
+            )
         yield (
             f"Confirmed under {view.name}: {gold['confirmed']} of {gold['confirmable']} "
             f"{gold['confirms']} cases also recovered"
@@ -233,9 +236,10 @@ def _cell(replayed: Mapping[str, Any] | None) -> Cell:
     return Cell(_CELLS[verdict], _CELL_STYLES[verdict])
 
 
-def nothing_failed(criterion: str) -> list[Line]:
+def nothing_failed(criterion: str, not_selected: Mapping[str, int]) -> list[Line]:
     """What is said when there is nothing to diagnose."""
-    return [line(f"No failed case for {criterion}: nothing was executed.")]
+    text = f"No failed case for {criterion}: nothing was executed."
+    return [line(text), *map(line, _others(not_selected))]
 
 
 def plan_lines(selection: Mapping[str, Any], generations: int, *, is_staged: bool) -> list[Line]:

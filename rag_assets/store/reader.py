@@ -225,10 +225,6 @@ class Reader:
         where = "run_id = $1 AND criterion = $2 AND intervention = $3"
         return self._diagnoses(where, [run_id, criterion, intervention])
 
-    def diagnoses_made_in(self, dagster_run_id: str) -> list[DiagnosisRow]:
-        """The diagnoses that a Dagster run has made, in their order."""
-        return self._diagnoses("dagster_run_id = $1", [dagster_run_id])[::-1]
-
     def _diagnoses(self, where: str, values: list[Any]) -> list[DiagnosisRow]:
         if not self._has("diagnoses"):
             return []

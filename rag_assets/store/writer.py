@@ -131,8 +131,8 @@ class Writer:
         self._insert_new("comparisons", "id", *_columns([comparison]))
 
     def put_diagnosis(self, diagnosis: DiagnosisRow) -> None:
-        """Store a diagnosis; made again with the same id, it is of the newer Dagster run."""
-        self._insert_new("diagnoses", "id", *_columns([diagnosis]), replace=True)
+        """Store a diagnosis; an id that is known keeps its first time."""
+        self._insert_new("diagnoses", "id", *_columns([diagnosis]))
 
     def put_heads(self, heads: Mapping[HeadKey, Head | None]) -> None:
         """Set heads; None forgets one, so that the next success is emitted again."""

@@ -11,7 +11,7 @@ from rag_assets.contracts.errors import ContractError
 from rag_assets.evaluation.concluding import measure_run
 from rag_assets.evaluation.diagnosis.interventions import Intervention, load_reranker
 from rag_assets.evaluation.diagnosis.labels import CONTROL, Verdict
-from rag_assets.evaluation.diagnosis.selection import is_failed
+from rag_assets.evaluation.diagnosis.selection import evaluator_of, is_failed
 from rag_assets.evaluation.interrupts import finishing_calls
 from rag_assets.evaluation.judging import judge_cases
 from rag_assets.evaluation.lifecycle import end_run, new_run_id, start_run
@@ -74,12 +74,9 @@ class Parent:
 
 def judging_only(project: Project, criterion: str) -> Project:
     """The project with this criterion alone, one sample of each case, and no slices."""
-    chosen = next(one for one in project.criteria if one.criterion == criterion)
-    own = chosen.every or criterion
     made = tuple(one for one in project.config.metrics if one.id == criterion)
     config = project.config.model_copy(update={"replicates": 1, "slices": (), "metrics": made})
-    evaluators = tuple(one for one in project.evaluators if one.criterion == own)
-    return replace(project, config=config, evaluators=evaluators)
+    return replace(project, config=config, evaluators=(evaluator_of(project, criterion),))
 
 
 def execute_child(
@@ -200,7 +197,6 @@ class _Generation:
     counted: tuple[Counted, ...] = ("generate",)
     reuses = False
     has_contract = False
-    maker: str | None = None
 
     def __init__(self, session: Session) -> None:
         self.asynchronous = session.project.system.is_async("generate")

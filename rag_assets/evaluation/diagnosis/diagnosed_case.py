@@ -73,7 +73,7 @@ def diagnosed_case(reader: Reader, view: DiagnosisView, case_id: str) -> Diagnos
         raise InputError(f'The diagnosis has no case "{case_id}".{hint}')
     children = view.record["children"]
     runs = [
-        ("run", view.record["run"], {"verdict": "failed", "why": None}),
+        ("run", view.record["run"], {"verdict": "failed", "why": _mean(reader, view, case_id)}),
         (CONTROL, children["control"], record["control"]),
         (view.name, children["intervention"], record["intervention"]),
     ]
@@ -85,6 +85,17 @@ def diagnosed_case(reader: Reader, view: DiagnosisView, case_id: str) -> Diagnos
             if run_id is not None
         ),
     )
+
+
+def _mean(reader: Reader, view: DiagnosisView, case_id: str) -> str | None:
+    """What to say of a run that had several samples of a case; None where there was one."""
+    samples = reader.sample_stages(view.record["run"], [case_id])
+    if not samples:
+        return None
+    name = view.record["criterion"]["name"]
+    rows = reader.run_judgments(view.record["run"], [case_id])
+    mean = next((row.value for row in rows if row.criterion == name), None)
+    return f"the mean of its samples is {mean}; sample 0 is shown"
 
 
 def _execution(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rag_assets.contracts.artifacts import Context, Retrieval
@@ -20,7 +20,7 @@ from rag_assets.store import CaseStage, DiagnosisRow
 from rag_assets.store.reader import Reader
 
 
-def diagnose(plan: Plan, observer: Observer, dagster_run_id: str | None) -> list[DiagnosisView]:
+def diagnose(plan: Plan, observer: Observer, dagster_run_id: str | None) -> Iterator[DiagnosisView]:
     """Execute what is planned, one child run after the other, and store what it comes to.
 
     Args:
@@ -28,8 +28,9 @@ def diagnose(plan: Plan, observer: Observer, dagster_run_id: str | None) -> list
         observer: who is told how it goes on.
         dagster_run_id: the Dagster run that executes it.
 
-    Returns:
-        One diagnosis for each intervention, in their order; none when no case is selected.
+    Yields:
+        One diagnosis for each intervention, in their order, as soon as it is stored; none when no
+        case is selected.
 
     Raises:
         ContractError: a reranker or `count_tokens` broke its contract.
@@ -37,29 +38,28 @@ def diagnose(plan: Plan, observer: Observer, dagster_run_id: str | None) -> list
     """
     cases = plan.selection.cases
     if not cases:
-        return []
+        return
     with plan.project.store.reading() as reader:
         rows = reader.case_stages(plan.run.row.id, plan.selection.ids)
         stages = {(row.stage, row.case_id): row for row in rows}
         evidence = _evidence(reader, plan, stages)
     if plan.project.is_whole:
         findings = Findings(plan, plan.interventions[0], None, None, evidence, None)
-        return [_store(findings, dagster_run_id)]
+        yield _store(findings, dagster_run_id)
+        return
     parent = Parent(plan.run.row.id, stages, plan.request.criterion, plan.request.below)
     project = judging_only(plan.project, plan.request.criterion)
     control = None
     if plan.request.control:
         control = execute_child(project, parent, cases, None, observer, dagster_run_id)
     gold = diagnosis_view(plan.builds_on) if plan.builds_on else None
-    found: list[DiagnosisView] = []
     for one in plan.interventions:
         child = execute_child(project, parent, cases, one, observer, dagster_run_id)
         labels = gold if one.is_replay else None
         findings = Findings(plan, one, control, child, evidence, labels)
         view = _store(findings, dagster_run_id)
-        found.append(view)
+        yield view
         gold = gold or view
-    return found
 
 
 def _evidence(

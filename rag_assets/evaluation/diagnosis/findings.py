@@ -157,12 +157,13 @@ def selection_record(plan: Plan) -> dict[str, Any]:
     """Which failed cases a diagnosis goes through, as JSON."""
     selection = plan.selection
     interval = None
-    if plan.run.record["suite"] == "sample":
+    # Cases that belong together are no independent draws.
+    if plan.run.record["suite"] == "sample" and not plan.run.record["grouped"]:
         from rag_assets.statistics.rates import clopper_pearson
 
         policy = plan.run.record["policy"]
         level = policy["confidence_level"] if policy else DEFAULT_LEVEL
-        found = clopper_pearson(selection.failing, selection.observed, 0, level)
+        found = clopper_pearson(selection.failing, selection.observed, selection.unjudged, level)
         interval = {"lower": found.lower, "upper": found.upper, "level": level}
     return {
         "selected": list(selection.ids),

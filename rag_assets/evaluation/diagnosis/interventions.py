@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Literal
 
 from rag_assets.contracts.artifacts import Passage
 from rag_assets.contracts.cases import Case
-from rag_assets.contracts.errors import ArtifactError, InputError
+from rag_assets.contracts.errors import ArtifactError, InputError, RerankerError
 from rag_assets.contracts.fingerprint import code_digest
 from rag_assets.contracts.loading import load_object
 from rag_assets.evaluation.diagnosis.labels import LabelName
@@ -121,10 +120,12 @@ def _check_token_budget(value: Any, project: Project) -> None:
     configured = UNLIMITED if system.token_budget is None else system.token_budget
     if value == configured:
         raise InputError(f"--token-budget {value} changes nothing: it is that of the system.")
-    if value != UNLIMITED and "count_tokens" not in system.code:
+    if value != UNLIMITED and (
+        "count_tokens" not in system.code or system.is_async("count_tokens")
+    ):
         raise InputError(
-            "token-budget needs to count tokens, and the system has no count_tokens(passage). "
-            "Add one that counts as your model does."
+            "token-budget needs to count tokens, and the system has no synchronous "
+            "count_tokens(passage). Add one that counts as your model does."
         )
 
 
@@ -152,7 +153,7 @@ class FunctionReranker:
         returned = self.function(deepcopy(case.input), list(copies))
         if inspect.isawaitable(returned):
             return self._reorder_later(returned, copies, candidates, then)
-        return then(_positions(returned, copies, candidates))
+        return then(self._positions(returned, copies, candidates))
 
     async def _reorder_later(
         self,
@@ -161,12 +162,48 @@ class FunctionReranker:
         candidates: Sequence[Passage],
         then: Callable[[Sequence[int]], Any],
     ) -> Any:
-        return then(_positions(await returned, copies, candidates))
+        return then(self._positions(await returned, copies, candidates))
 
-    @cached_property
-    def maker(self) -> str:
-        """As messages name it."""
-        return f"the reranker {self.reference}"
+    def _positions(
+        self, returned: Any, copies: Sequence[Passage], candidates: Sequence[Passage]
+    ) -> list[int]:
+        """The 1-based retrieval positions of what was returned."""
+        if not isinstance(returned, list | tuple):
+            kind = type(returned).__name__
+            message = f"must return a list or a tuple of the candidates, got {kind}"
+            raise RerankerError(self.reference, message)
+        own = {id(copy): position for position, copy in enumerate(copies, start=1)}
+        taken = {position for value in returned if (position := own.get(id(value)))}
+        found: list[int] = []
+        for place, value in enumerate(returned, start=1):
+            position = own.get(id(value))
+            if position is None:
+                position = self._equal(value, candidates, taken)
+                taken.add(position or 0)
+            if position is None or position in found:
+                raise RerankerError(
+                    self.reference,
+                    f"returned a candidate (the one at place {place}) that is none of those that "
+                    "were retrieved, or is there twice; it may put them into another order and "
+                    "leave some out, and nothing else",
+                )
+            found.append(position)
+        return found
+
+    def _equal(
+        self, value: Any, candidates: Sequence[Passage], taken: Collection[int]
+    ) -> int | None:
+        """The first candidate that is left and the same passage; a reranker may score anew."""
+        try:
+            wanted = _passage(Passage.parse(value))
+        except ArtifactError as error:
+            raise RerankerError(self.reference, f"returned no candidate: {error}") from None
+        likes = (at for at, one in enumerate(candidates, start=1) if _passage(one) == wanted)
+        return next((at for at in likes if at not in taken), None)
+
+
+def _passage(passage: Passage) -> tuple[str, str | None, str | None]:
+    return passage.doc_id, passage.chunk_id, passage.text
 
 
 def load_reranker(intervention: Intervention, project: Project) -> FunctionReranker:
@@ -189,31 +226,3 @@ def load_reranker(intervention: Intervention, project: Project) -> FunctionReran
             f"--reranker {reference} must accept (input, candidates) and return candidates."
         )
     return FunctionReranker(reference, function, code_digest(function, root).digest)
-
-
-def _positions(
-    returned: Any, copies: Sequence[Passage], candidates: Sequence[Passage]
-) -> tuple[int, ...]:
-    """The 1-based retrieval positions of what a reranker returned."""
-    if not isinstance(returned, list | tuple):
-        kind = type(returned).__name__
-        raise ArtifactError("", f"must return a list or a tuple of the candidates, got {kind}")
-    own = {id(copy): position for position, copy in enumerate(copies, start=1)}
-    taken: list[int] = []
-    for place, value in enumerate(returned, start=1):
-        position = own.get(id(value)) or _equal(value, candidates, taken)
-        if position is None or position in taken:
-            raise ArtifactError(
-                f"candidate {place}",
-                "is none of those that were retrieved, or is there twice; a reranker may put them "
-                "into another order and leave some out, and nothing else",
-            )
-        taken.append(position)
-    return tuple(taken)
-
-
-def _equal(value: Any, candidates: Sequence[Passage], taken: Sequence[int]) -> int | None:
-    """The first candidate that is like the value and was not taken yet."""
-    passage = Passage.parse(value)
-    likes = (at for at, one in enumerate(candidates, start=1) if one.record() == passage.record())
-    return next((at for at in likes if at not in taken), None)

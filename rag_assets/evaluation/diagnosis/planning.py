@@ -91,7 +91,7 @@ def plan_diagnosis(reader: Reader, project: Project, request: Request) -> Plan:
     _check_criterion(run, project, request)
     _check_unchanged(run, project, request.criterion)
     wanted, notes = _wanted(project, request)
-    selection = select_cases(reader, project, run.row.id, request.criterion, request.below)
+    selection = select_cases(reader, project, run, request.criterion, request.below)
     plan = Plan(project, request, run, selection, wanted, notes=tuple(notes))
     if project.is_whole or not wanted[0].is_replay or not selection.cases:
         return plan
@@ -108,6 +108,9 @@ def plan_diagnosis(reader: Reader, project: Project, request: Request) -> Plan:
 
 
 def _wanted(project: Project, request: Request) -> tuple[tuple[Intervention, ...], list[str]]:
+    if project.is_whole:
+        # Nothing can be re-executed, whatever would be changed.
+        return (GOLD,), []
     if request.intervention != ALL:
         values = {
             "top-k": request.top_k,
@@ -123,11 +126,8 @@ def _wanted(project: Project, request: Request) -> tuple[tuple[Intervention, ...
                 f"--{foreign[0]} is the value of the intervention {foreign[0]}, not of "
                 f"{chosen.kind}. Ask for one intervention at a time."
             )
-        if not project.is_whole:
-            check_intervention(chosen, project)
+        check_intervention(chosen, project)
         return (chosen,), []
-    if project.is_whole:
-        return (GOLD,), []
     found, notes = [GOLD], []
     for one in (
         Intervention("top-k", project.system.depth),
@@ -162,6 +162,13 @@ def _check_criterion(run: RunView, project: Project, request: Request) -> None:
             f"{name} is a score: say from where on a case counts as failed, with --below X "
             f"({low:g} to {high:g})."
         )
+    if request.below is not None and kind == "score":
+        low, high = recorded[name]["range"]
+        if not low < request.below <= high:
+            raise InputError(
+                f"--below {request.below:g} is outside of the range of {name}: it selects cases "
+                f"whose score is lower, so it is above {low:g} and at most {high:g}."
+            )
     if kind == "verdict" and request.below is not None:
         raise InputError(f"{name} is a verdict, which passes or fails: leave --below out.")
     usable = diagnosable_criteria(project)

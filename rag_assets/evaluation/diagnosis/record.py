@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rag_assets.contracts.canonical import digest
@@ -48,7 +49,11 @@ class DiagnosisView:
 
     def case(self, case_id: str) -> Mapping[str, Any] | None:
         """One of them."""
-        return next((one for one in self.cases if one["id"] == case_id), None)
+        return self._by_id.get(case_id)
+
+    @cached_property
+    def _by_id(self) -> dict[str, Mapping[str, Any]]:
+        return {one["id"]: one for one in self.cases}
 
     def counts(self) -> dict[str, int]:
         """Label → number of cases, for the labels that occur."""

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rag_assets.contracts.cases import Case
+from rag_assets.contracts.canonical import digest
+from rag_assets.contracts.cases import Case, parse_case
 from rag_assets.evaluation.project import Project
+from rag_assets.evaluation.views import RunView
+from rag_assets.evaluators import Evaluator
 from rag_assets.store import RunJudgment
 from rag_assets.store.reader import Reader
-
-# Declared for measuring and diagnosing: to add them changes nothing about the recorded verdict.
-_LABELS = frozenset({"relevant", "gold_context", "requires"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Selection:
         cases: those that are diagnosed, sorted by id.
         without_gold: ids of those that lack `expected.gold_context`.
         not_selected: reason → number of cases without a verdict, or that are another case now.
-        failing, observed: numbers of cases of the run.
+        failing, observed, unjudged: numbers of cases of the run.
     """
 
     cases: tuple[Case, ...]
@@ -33,6 +33,7 @@ class Selection:
     not_selected: Mapping[str, int]
     failing: int
     observed: int
+    unjudged: int
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -46,25 +47,32 @@ def is_failed(value: float, below: float | None) -> bool:
 
 
 def select_cases(
-    reader: Reader, project: Project, run_id: str, criterion: str, below: float | None
+    reader: Reader, project: Project, run: RunView, criterion: str, below: float | None
 ) -> Selection:
     """Select the observed failures of a criterion.
 
     Args:
         reader: the open store.
         project: the project as it is now; its dataset may have got labels and gold passages since.
-        run_id: the run.
+        run: the run.
         criterion: a criterion of that run.
         below: the bar of a score criterion; None for a verdict.
     """
+    run_id = run.row.id
     rows = [row for row in reader.run_judgments(run_id) if row.criterion == criterion]
     observed = [row for row in rows if row.status == "observed" and row.value is not None]
     failing = [row for row in observed if row.value is not None and is_failed(row.value, below)]
-    not_selected = Counter(row.reason or "not_judged" for row in rows if row.status == "missing")
+    missing = [row.reason or "not_judged" for row in rows if row.status == "missing"]
+    not_selected = Counter(missing)
+    if run.cases > len(rows):
+        # The run ended before it came to them.
+        not_selected["not_judged"] += run.cases - len(rows)
+    unjudged = not_selected.total()
+    evaluator = evaluator_of(project, criterion)
     now = {case.id: case for case in project.dataset.cases}
     selected: list[Case] = []
     for row, recorded in _recorded(reader, run_id, failing):
-        change = _change(recorded, now.get(row.case_id))
+        change = _change(recorded, now.get(row.case_id), evaluator)
         if change is None:
             selected.append(now[row.case_id])
         else:
@@ -78,6 +86,7 @@ def select_cases(
         not_selected=dict(sorted(not_selected.items())),
         failing=len(failing),
         observed=len(observed),
+        unjudged=unjudged,
     )
 
 
@@ -91,19 +100,20 @@ def _recorded(
     ]
 
 
-def _change(recorded: Mapping[str, Any], case: Case | None) -> str | None:
+def evaluator_of(project: Project, criterion: str) -> Evaluator:
+    """The evaluator that a criterion is of, or is made of."""
+    chosen = next(one for one in project.criteria if one.criterion == criterion)
+    own = chosen.every or criterion
+    return next(one for one in project.evaluators if one.criterion == own)
+
+
+def _change(recorded: Mapping[str, Any], now: Case | None, evaluator: Evaluator) -> str | None:
     """Why the recorded verdict does not speak of a case as it is now; None when it does."""
-    if case is None:
+    if now is None:
         return "not_in_dataset"
-    asked = (case.input, case.user, case.as_of)
-    if asked != (recorded["input"], recorded.get("user"), recorded.get("as_of")):
+    then = parse_case(recorded)
+    if (then.input_digest, then.user, then.as_of) != (now.input_digest, now.user, now.as_of):
         return "input_changed"
-    if _expectation(case.expected) != _expectation(recorded.get("expected")):
-        return "expected_changed"
-    return None
-
-
-def _expectation(expected: Any) -> Any:
-    if not isinstance(expected, Mapping):
-        return expected
-    return {key: value for key, value in expected.items() if key not in _LABELS} or None
+    read = [digest(evaluator.reads_of_case(case)) for case in (then, now)]
+    # What it does not read may change: labels and gold passages are often declared afterwards.
+    return "expected_changed" if read[0] != read[1] else None
