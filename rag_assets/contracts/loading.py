@@ -122,7 +122,8 @@ def user_frames(error: BaseException, root: Path) -> str:
 
 def is_project_file(path: Path, root: Path) -> bool:
     """Whether a file is the project's own: under the root, and neither installed nor made there."""
-    return path.is_relative_to(root) and not _NOT_SOURCE & set(path.relative_to(root).parts)
+    depth = len(root.parts)
+    return path.parts[:depth] == root.parts and _NOT_SOURCE.isdisjoint(path.parts[depth:])
 
 
 def python_files(root: Path) -> Iterator[Path]:

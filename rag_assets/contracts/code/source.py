@@ -114,7 +114,8 @@ class Project:
 
     def loaded(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Names and namespaces of the project's modules that are imported, by name."""
-        for name, module in sorted(sys.modules.items()):
+        # A copy: while it is walked through, another thread may import something.
+        for name, module in sorted(sys.modules.copy().items()):
             file = getattr(module, "__dict__", {}).get("__file__")
             if isinstance(file, str) and _is_project(file, self._root):
                 yield name, vars(module)
@@ -163,4 +164,10 @@ class Project:
 
 @cache
 def _is_project(file: str, root: Path) -> bool:
-    return is_project_file(Path(file).resolve(), root)
+    return is_project_file(_resolved(file), root)
+
+
+# Of all files that are imported: for one project after another it would be the same.
+@cache
+def _resolved(file: str) -> Path:
+    return Path(file).resolve()
