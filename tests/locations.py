@@ -1,23 +1,29 @@
 """Asking a project's code location through Dagster's own GraphQL, as the UI does.
 
-Each question is asked by a process of its own, which loads the location anew.
+Each question loads the location anew.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import pytest
+from dagster._core.remote_origin import InProcessCodeLocationOrigin
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
+from dagster._core.workspace.context import WorkspaceProcessContext
+from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget
 
 from projects import SampleProject
 from rag_assets.evaluation.words import CASE_STAGES
 
-HERE = Path(__file__).parent
-MARK = "answer: "
+NAME = "sample_location"
+FILE = Path(__file__).parent / f"{NAME}.py"
 STALE = """
 query($stages: [AssetKeyInput!], $whole: [AssetKeyInput!], $cases: [String!]) {
   byCase: assetNodes(assetKeys: $stages) {
@@ -28,15 +34,31 @@ query($stages: [AssetKeyInput!], $whole: [AssetKeyInput!], $cases: [String!]) {
 }
 """
 
+FRESH: dict[str, Any] = {stage: set() for stage in CASE_STAGES} | {
+    "metrics": "FRESH",
+    "gate": "FRESH",
+}
+
 
 def stale(
     sample: SampleProject, cases: Sequence[str], prefix: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Case stage → its cases that are not fresh; metrics and gate → their status."""
+    """Case stage → its cases that are not fresh; metrics and gate → their status.
+
+    The asset keys of the project begin with the prefix.
+    """
+    with location_of(sample, prefix):
+        return stale_by(partial(_answer, sample), cases, prefix)
+
+
+def stale_by(
+    ask: Callable[..., Any], cases: Sequence[str], prefix: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The same, by whoever answers a query and its variables with data."""
     found: dict[str, Any] = {}
     whole = ("metrics", "gate")
     keys = {"stages": _keys(CASE_STAGES, prefix), "whole": _keys(whole, prefix)}
-    data = ask(sample, STALE, prefix=prefix, **keys, cases=list(cases))
+    data = ask(STALE, **keys, cases=list(cases))
     for node in data["byCase"]:
         pairs = zip(cases, node["staleStatusByPartition"], strict=True)
         stage = node["assetKey"]["path"][-1]
@@ -46,47 +68,30 @@ def stale(
     return found
 
 
-def ask(sample: SampleProject, query: str, *, prefix: Sequence[str] = (), **variables: Any) -> Any:
-    """The data of a query about the project, whose asset keys begin with a prefix."""
-    done = subprocess.run(
-        [sys.executable, str(HERE / "locations.py"), str(sample.root)],
-        input=json.dumps([query, variables]),
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ
-        | {"RAG_ASSETS_PROJECT": str(sample.root), "KEY_PREFIX": json.dumps(list(prefix))},
-    )
-    assert done.returncode == 0, done.stderr
-    (answer,) = [line for line in done.stdout.splitlines() if line.startswith(MARK)]
-    return json.loads(answer.removeprefix(MARK))
+@contextmanager
+def location_of(sample: SampleProject, prefix: Sequence[str] = ()) -> Iterator[None]:
+    """Let the file of the location be the one of a project, which is not loaded yet."""
+    sys.modules.pop(NAME, None)
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("RAG_ASSETS_PROJECT", str(sample.root))
+        environment.setenv("KEY_PREFIX", json.dumps(list(prefix)))
+        yield
+    sys.modules.pop(NAME, None)
 
 
 def _keys(stages: Sequence[str], prefix: Sequence[str]) -> list[dict[str, list[str]]]:
     return [{"path": [*prefix, "sample", stage]} for stage in stages]
 
 
-def _answer(root: Path, query: str, variables: dict[str, Any]) -> Any:
-    from dagster._core.workspace.context import WorkspaceProcessContext
-    from dagster._core.workspace.load_target import PythonFileTarget
+def _answer(sample: SampleProject, query: str, **variables: Any) -> Any:
+    # Makes the whole schema.
     from dagster_graphql.test.utils import execute_dagster_graphql
 
-    from rag_assets.assets.instance import open_instance
-    from rag_assets.evaluation.places import load_config
-
-    target = PythonFileTarget(
-        python_file=str(HERE / "sample_location.py"),
-        attribute=None,
-        working_directory=None,
-        location_name="rag",
-    )
+    file = LoadableTargetOrigin(executable_path=sys.executable, python_file=str(FILE))
+    origin = InProcessCodeLocationOrigin(file, location_name="rag")
     with (
-        open_instance(load_config(root / "rag_assets.yaml")) as instance,
-        WorkspaceProcessContext(instance, target) as process,
+        sample.instance() as instance,
+        WorkspaceProcessContext(instance, InProcessWorkspaceLoadTarget(origin)) as process,
     ):
         context = process.create_request_context()
         return execute_dagster_graphql(context, query, variables=variables).data
-
-
-if __name__ == "__main__":
-    print(MARK + json.dumps(_answer(Path(sys.argv[1]), *json.loads(sys.stdin.read()))))

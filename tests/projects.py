@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import atexit
 import json
+import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
+
 from command_line import copy_example
+from instances import give_instance, instance_of
 from rag_assets.assets.running import run_suite
+from rag_assets.evaluation.places import state_folder
 from rag_assets.evaluation.project import load_project
 from rag_assets.evaluation.session import Silent
 from rag_assets.store import CaseStage, Decision, Metric, RunJudgment, RunRow, Store
@@ -62,6 +71,10 @@ evaluators:
   - {type: hit_rate, k: 2}
   - {type: citation_validity}
 """
+
+
+_FIRST_RUNS: dict[frozenset[tuple[str, bytes]], tuple[Path, str]] = {}
+"""Files of a project → a project of those files after its first run, and the id of that run."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +144,30 @@ class SampleProject:
     def store(self) -> Store:
         return Store(self.root / ".rag_assets" / "store.duckdb")
 
+    def instance(self) -> AbstractContextManager[dg.DagsterInstance]:
+        """The Dagster instance of the project, open during the block."""
+        return instance_of(self.root)
+
+    def first_run(self) -> Run:
+        """Be a project that was run once, and whose calls were looked at.
+
+        Projects of the same files have the same first run: what it left is copied.
+        """
+        files = [path for path in sorted(self.root.rglob("*")) if path.is_file()]
+        key = frozenset((str(path.relative_to(self.root)), path.read_bytes()) for path in files)
+        if key not in _FIRST_RUNS:
+            _FIRST_RUNS[key] = self._run_a_copy()
+        folder, run_id = _FIRST_RUNS[key]
+        shutil.copytree(state_folder(folder), state_folder(self.root))
+        return self.read(run_id)
+
+    def _run_a_copy(self) -> tuple[Path, str]:
+        twin = copy(self)
+        twin.root = Path(tempfile.mkdtemp(prefix="rag_assets_first_run_"))
+        atexit.register(shutil.rmtree, twin.root, ignore_errors=True)
+        shutil.copytree(self.root, twin.root, dirs_exist_ok=True)
+        return twin.root, twin.run().row.id
+
     def run(
         self,
         cases: Sequence[str] | None = None,
@@ -139,7 +176,13 @@ class SampleProject:
         config: str = "rag_assets.yaml",
     ) -> Run:
         project = load_project(self.root / config)
+        give_instance(self.root)
         run_id = run_suite(project, cases=cases, use_cache=use_cache, observer=Silent())
+        return self.read(run_id)
+
+    def newest(self) -> Run:
+        with self.store.reading() as reader:
+            (run_id, *_) = reader.run_ids()
         return self.read(run_id)
 
     def read(self, run_id: str) -> Run:

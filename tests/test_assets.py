@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,12 @@ import dagster as dg
 import pytest
 from dagster._core.definitions.reconstruct import ReconstructableRepository
 
+import locations
 import rag_assets
 from projects import SampleProject, relevant
 from rag_assets.assets import projection
 from rag_assets.assets.definitions import project_definitions
 from rag_assets.assets.events import write_events
-from rag_assets.assets.instance import open_instance, release_sqlite
 from rag_assets.contracts.errors import InputError
 from rag_assets.evaluation.project import load_project
 from rag_assets.evaluation.words import CASE_STAGES, STAGES
@@ -29,13 +28,6 @@ rules:
   - {id: hits.count, metric: hit_rate_at_2, kind: observed_count, max_failures: 0}
   - {id: open, metric: hit_rate_at_2, min: 0.5}
 """
-
-
-@pytest.fixture
-def instance(sample: SampleProject) -> Iterator[dg.DagsterInstance]:
-    with open_instance(load_project(sample.root / "rag_assets.yaml").config) as instance:
-        yield instance
-    release_sqlite()
 
 
 def events(instance: dg.DagsterInstance, stage: str) -> list[dg.AssetMaterialization]:
@@ -61,30 +53,26 @@ def materialize(
 
 
 def test_one_event_for_each_case_and_then_none(
-    sample: SampleProject, instance: dg.DagsterInstance
+    ran: SampleProject, instance: dg.DagsterInstance
 ) -> None:
-    sample.run()
     first = counts(instance)
     assert first == dict.fromkeys(CASE_STAGES, 3) | {"metrics": 1, "gate": 1}
-    sample.run()
+    ran.run()
     assert counts(instance) == first
 
 
-def test_a_changed_case_alone_is_emitted(
-    sample: SampleProject, instance: dg.DagsterInstance
-) -> None:
-    sample.run()
-    sample.replace("cases.jsonl", "a b", "a c")
-    sample.run()
+def test_a_changed_case_alone_is_emitted(ran: SampleProject, instance: dg.DagsterInstance) -> None:
+    ran.replace("cases.jsonl", "a b", "a c")
+    ran.run()
     # The verdicts came out the same, so nothing is new for metrics and gate.
     assert counts(instance) == dict.fromkeys(CASE_STAGES, 4) | {"metrics": 1, "gate": 1}
     assert events(instance, "generation")[0].partition == "one"
 
 
 def test_each_case_has_its_own_data_version(
-    sample: SampleProject, instance: dg.DagsterInstance
+    ran: SampleProject, instance: dg.DagsterInstance
 ) -> None:
-    run = sample.run()
+    run = ran.newest()
     for stage in ("retrieval", "assembled_context", "generation"):
         for event in events(instance, stage):
             stored = run.stage(str(event.partition), stage)
@@ -137,8 +125,8 @@ def test_the_shape_of_the_graph(sample: SampleProject) -> None:
         assert node.code_version
 
 
-def test_one_step_for_each_stage(sample: SampleProject, instance: dg.DagsterInstance) -> None:
-    run = sample.run()
+def test_one_step_for_each_stage(ran: SampleProject, instance: dg.DagsterInstance) -> None:
+    run = ran.newest()
     stats = instance.get_run_step_stats(str(run.row.dagster_run_id))
     assert [stat.step_key for stat in stats] == [f"sample__evaluate.{stage}" for stage in STAGES]
     record = instance.get_run_by_id(str(run.row.dagster_run_id))
@@ -147,20 +135,20 @@ def test_one_step_for_each_stage(sample: SampleProject, instance: dg.DagsterInst
 
 
 def test_only_the_steps_asked_for_are_executed_again(
-    sample: SampleProject, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+    sample: SampleProject, instance: dg.DagsterInstance
 ) -> None:
-    monkeypatch.setenv("RAG_ASSETS_PROJECT", str(sample.root))
     first = sample.run()
-    location = Path(__file__).parent / "sample_location.py"
-    repository = ReconstructableRepository.for_file(str(location), "defs", str(location.parent))
-    again = dg.execute_job(
-        repository.get_reconstructable_job("sample_evaluation"),
-        instance=instance,
-        reexecution_options=dg.ReexecutionOptions(
-            parent_run_id=str(first.row.dagster_run_id),
-            step_selection=["sample__evaluate.metrics", "sample__evaluate.gate"],
-        ),
-    )
+    file = locations.FILE
+    repository = ReconstructableRepository.for_file(str(file), "defs", str(file.parent))
+    with locations.location_of(sample):
+        again = dg.execute_job(
+            repository.get_reconstructable_job("sample_evaluation"),
+            instance=instance,
+            reexecution_options=dg.ReexecutionOptions(
+                parent_run_id=str(first.row.dagster_run_id),
+                step_selection=["sample__evaluate.metrics", "sample__evaluate.gate"],
+            ),
+        )
     assert again.success
     with sample.store.reading() as reader:
         run_id, other = reader.run_ids()
@@ -212,28 +200,27 @@ def test_a_passed_rule_is_a_passed_check(
 
 
 def test_failed_cases_turn_the_run_red_after_everything_is_written(
-    sample: SampleProject, instance: dg.DagsterInstance
+    ran: SampleProject, instance: dg.DagsterInstance
 ) -> None:
-    sample.run()
-    sample.replace(
+    ran.replace(
         "app.py",
         'log("generate", input["question"])',
         'if input["question"] == "a b": raise ValueError("no model")',
     )
-    run = sample.run()
+    run = ran.run()
     record = instance.get_run_by_id(str(run.row.dagster_run_id))
     assert record is not None
     assert record.status == dg.DagsterRunStatus.FAILURE
     assert run.row.state == "DECIDED"
     assert counts(instance)["gate"] == 2
     # The case is emitted again as soon as it succeeds, although its content is the old one.
-    sample.replace(
+    ran.replace(
         "app.py",
         'if input["question"] == "a b": raise ValueError("no model")',
         'log("generate", input["question"])',
     )
     before = counts(instance)["generation"]
-    sample.run()
+    ran.run()
     emitted = counts(instance)["generation"] - before
     assert [event.partition for event in events(instance, "generation")[:emitted]] != []
     assert "one" in {event.partition for event in events(instance, "generation")[:emitted]}
@@ -347,13 +334,11 @@ def test_a_stage_without_what_it_needs_fails_its_partition(
 
 
 def test_a_stage_alone_uses_what_is_recorded(
-    sample: SampleProject, instance: dg.DagsterInstance
+    ran: SampleProject, instance: dg.DagsterInstance
 ) -> None:
-    sample.run()
-    sample.calls()
-    sample.replace("app.py", '" ".join', '"; ".join')
-    assert materialize(sample, instance, "generation", partition="one").success
-    assert sample.calls() == {"generate": 1}
+    ran.replace("app.py", '" ".join', '"; ".join')
+    assert materialize(ran, instance, "generation", partition="one").success
+    assert ran.calls() == {"generate": 1}
 
 
 def test_a_selection_of_cases_is_partial(sample: SampleProject) -> None:

@@ -18,10 +18,9 @@ import dagster as dg
 import pytest
 
 from command_line import call
+from locations import FRESH, stale_by
 from projected import assert_projected
 from projects import SampleProject, relevant
-from rag_assets.assets.instance import open_instance, release_sqlite
-from rag_assets.evaluation.places import load_config
 from rag_assets.evaluation.words import CASE_STAGES
 from serving import Session, serving, until
 
@@ -91,9 +90,8 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 
 @pytest.fixture
 def instance(session: Session) -> Iterator[dg.DagsterInstance]:
-    with open_instance(load_config(session.sample.root / "rag_assets.yaml")) as instance:
+    with session.sample.instance() as instance:
         yield instance
-    release_sqlite()
 
 
 def started(sample: SampleProject) -> subprocess.Popen[str]:
@@ -145,6 +143,8 @@ def test_two_runs_and_twenty_looks(session: Session, instance: dg.DagsterInstanc
     assert sample.read(second.id).counts["execution"] == {"hit": len(CASES)}
     assert sample.calls() == {"retrieve": len(CASES), "generate": len(CASES)}
     assert_projected(sample, instance, sample.read(second.id))
+    # The code server of the UI has loaded the same code, in a process of its own.
+    assert stale_by(session.ask, CASES) == FRESH
 
 
 def launched(session: Session) -> str:
@@ -176,6 +176,7 @@ def test_two_launches_of_the_ui_do_not_overlap(
     (_, end), (start, _) = sorted((one.start_time or 0, one.end_time or 0) for one in records)
     assert start >= end
     assert session.sample.calls() == {"retrieve": len(CASES), "generate": len(CASES)}
+    until(lambda: stale_by(session.ask, CASES) == FRESH, "what was edited to be loaded again")
 
 
 def test_a_killed_command_line_does_not_hold_up_the_ui(
@@ -202,8 +203,7 @@ def ran(sample: SampleProject) -> SampleProject:
     sample.replace(
         "rag_assets.yaml", "project: sample", "project: sample\nstore: {lock_timeout_s: 0.3}"
     )
-    sample.run()
-    sample.calls()
+    sample.first_run()
     return sample
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,20 +15,11 @@ from dagster._daemon import controller
 
 from projects import SampleProject
 from rag_assets.assets.definitions import build_definitions
-from rag_assets.assets.instance import open_instance, release_sqlite
 from rag_assets.assets.server import shorten_interval
 from rag_assets.contracts.errors import InputError
-from rag_assets.evaluation.places import load_config
 
 INDEX = dg.AssetKey(["sample", "index"])
 SENSOR = "sample_index_version"
-
-
-@pytest.fixture
-def instance(sample: SampleProject) -> Iterator[dg.DagsterInstance]:
-    with open_instance(load_config(sample.root / "rag_assets.yaml")) as instance:
-        yield instance
-    release_sqlite()
 
 
 class Ticks:

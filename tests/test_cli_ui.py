@@ -23,10 +23,8 @@ import pytest
 from dagster._core.scheduler.instigation import InstigatorState, SensorInstigatorData
 
 from projects import SampleProject
-from rag_assets.assets.instance import open_instance, release_sqlite
 from rag_assets.cli import webserver
 from rag_assets.cli.watching import Watch
-from rag_assets.evaluation.places import load_config
 from serving import PATIENCE_S, Session, alive, descendants, serving, until
 
 SENSOR = {
@@ -201,7 +199,7 @@ def observed(instance: dg.DagsterInstance) -> list[str]:
 
 def test_the_sensor_in_the_real_daemon(session: Session) -> None:
     sample = session.sample
-    with open_instance(load_config(sample.root / "rag_assets.yaml")) as instance:
+    with sample.instance() as instance:
         ticks = Ticks(session, instance)
         session.ask(START_SENSOR, selector=SENSOR)
         first = ticks.next()
@@ -225,7 +223,6 @@ def test_the_sensor_in_the_real_daemon(session: Session) -> None:
         assert version_of(session, back) == "A"
         assert ticks.next()["skipReason"] == "index_version is still A."
         assert observed(instance) == ["A", "C", "A"]
-    release_sqlite()
 
 
 def test_ctrl_c_ends_everything(session: Session) -> None:

@@ -255,7 +255,7 @@ def test_an_edited_dataset_is_paired_as_far_as_it_agrees(
 def test_metrics_that_are_not_comparable_are_listed(
     sample: SampleProject, sample_program: Program
 ) -> None:
-    sample.run()
+    sample.first_run()
     sample.replace(
         "rag_assets.yaml",
         "field: answer}\n  - {type: hit_rate, k: 2}",
@@ -306,7 +306,7 @@ def test_a_partial_run_blocks(sample: SampleProject, sample_program: Program) ->
 
 
 def test_a_crash_is_a_missing_pair(sample: SampleProject, sample_program: Program) -> None:
-    sample.run()
+    sample.first_run()
     sample.replace(
         "app.py",
         "return answer_of(context)",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,12 @@ from dagster._core.definitions.utils import is_valid_owner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locations import stale
+from locations import FRESH, stale
 from projects import SampleProject, relevant
 from rag_assets import build_definitions
-from rag_assets.assets.instance import open_instance, release_sqlite
 from rag_assets.assets.keys import suite_name
 from rag_assets.contracts.cases import parse_case
 from rag_assets.contracts.errors import InputError
-from rag_assets.evaluation.places import load_config
 from rag_assets.evaluation.words import CASE_STAGES, STAGES
 
 SNAPSHOT = Path(__file__).parent / "snapshots" / "asset_specs.json"
@@ -32,13 +30,6 @@ rules:
 """
 OWNERS = 'project: sample\ndagster: {owners: ["team:search", "ops@example.org"]}'
 deterministic = settings(max_examples=200, derandomize=True, deadline=None)
-
-
-@pytest.fixture
-def instance(sample: SampleProject) -> Iterator[dg.DagsterInstance]:
-    with open_instance(load_config(sample.root / "rag_assets.yaml")) as instance:
-        yield instance
-    release_sqlite()
 
 
 def named(sample: SampleProject, name: str) -> None:
@@ -146,9 +137,8 @@ def test_a_suite_of_any_name_runs(sample: SampleProject, project: str) -> None:
     run = sample.run()
     assert run.row.state == "DECIDED"
     key = dg.AssetKey([suite_name(project), "judgments"])
-    with open_instance(load_config(sample.root / "rag_assets.yaml")) as instance:
+    with sample.instance() as instance:
         assert {event.partition for event in events(instance, key)} == {"one", "two", "far"}
-    release_sqlite()
 
 
 def test_names_that_become_the_same_are_refused(tmp_path: Path) -> None:
@@ -264,13 +254,11 @@ def test_events_checks_and_staleness_follow_the_prefix(
     (record,) = instance.event_log_storage.get_asset_check_execution_history(check, limit=5)
     assert record.event.dagster_event.asset_check_evaluation_data.passed is False  # type: ignore[union-attr]
     cases = ["one", "two", "far"]
-    fresh: dict[str, Any] = {stage: set() for stage in CASE_STAGES}
-    fresh |= {"metrics": "FRESH", "gate": "FRESH"}
-    assert stale(sample, cases, PREFIX) == fresh
+    assert stale(sample, cases, PREFIX) == FRESH
     run_with_prefix(sample, instance)
     assert {stage: len(events(instance, key)) for stage, key in keys.items()} == once
     sample.replace("app.py", '" ".join', '"; ".join')
-    assert stale(sample, cases, PREFIX) == fresh | {"generation": set(cases)}
+    assert stale(sample, cases, PREFIX) == FRESH | {"generation": set(cases)}
 
 
 # Several suites
@@ -286,11 +274,10 @@ def test_suites_of_one_run_do_not_mix(tmp_path: Path) -> None:
     definitions = build_definitions(*(sample.root for sample in samples.values()))
     job = definitions.resolve_implicit_global_asset_job_def()
     selected = [dg.AssetKey([name, stage]) for name in samples for stage in ("metrics", "gate")]
-    with open_instance(load_config(samples["first"].root / "rag_assets.yaml")) as instance:
+    with samples["first"].instance() as instance:
         assert job.execute_in_process(instance=instance, asset_selection=selected).success
         for name in samples:
             assert len(events(instance, dg.AssetKey([name, "gate"]))) >= 1
-    release_sqlite()
     for name, missing in (("first", 1), ("second", 2)):
         with samples[name].store.reading() as reader:
             newest = reader.runs()[0]

@@ -185,7 +185,7 @@ def test_the_tables_are_rows_in_the_order_of_recording(rough, bundle):
 
 
 def test_a_repeated_export_is_the_same_whatever_ran_since(sample):
-    sample.run()
+    sample.first_run()
     hits = sample.run().row.id
     assert call(sample.root, "export", hits, "--out", "first").exit_code == 0
     before = content(sample.root / "first")
@@ -216,7 +216,7 @@ def test_a_selection_exports_its_cases(sample):
 
 
 def test_several_rows_of_a_stage_all_appear(sample):
-    run = sample.run()
+    run = sample.first_run()
     again = dataclasses.replace(run.stage("one", "generation"), latency_ms=7.0)
     judged = dataclasses.replace(run.judgment("one", "answer_correct"), value=0.0)
     other = dataclasses.replace(judged, case_id="unheard_of")
@@ -252,7 +252,7 @@ def unfinished(run: RunRow, owner: str) -> RunRow:
 
 
 def test_a_run_that_goes_on_is_refused(sample):
-    first = sample.run().row
+    first = sample.first_run().row
     row = unfinished(first, first.owner)
     with sample.store.writing() as writer:
         writer.add_run(row)
@@ -264,7 +264,7 @@ def test_a_run_that_goes_on_is_refused(sample):
 
 def test_a_dead_run_is_exported_as_it_will_be_marked(sample):
     nobody = json.dumps({"host": os.uname().nodename, "pid": 2**22 + 1, "started": "1"})
-    row = unfinished(sample.run().row, owner=nobody)
+    row = unfinished(sample.first_run().row, owner=nobody)
     with sample.store.writing() as writer:
         writer.add_run(row)
     assert call(sample.root, "export", row.id).exit_code == 0
@@ -374,7 +374,7 @@ def test_a_place_that_cannot_be_written_is_named(rough, tmp_path):
 
 
 def test_an_export_that_breaks_off_leaves_what_was_there(sample):
-    sample.run()
+    sample.first_run()
     assert call(sample.root, "export", "latest").exit_code == 0
     (target,) = (sample.root / "bundles").iterdir()
     before = content(target)
@@ -387,7 +387,7 @@ def test_an_export_that_breaks_off_leaves_what_was_there(sample):
 
 def test_unknown_references(sample):
     assert call(sample.root, "export", "latest").stderr.startswith("This project has no run yet.")
-    sample.run()
+    sample.first_run()
     for reference, what in (("run_nothing", "run"), ("sha256:0", "comparison or diagnosis")):
         result = call(sample.root, "export", reference)
         assert result.exit_code == 2
@@ -431,7 +431,7 @@ def test_a_comparison_is_its_record_and_both_sides_of_every_pair(tmp_path):
 
 
 def test_a_comparison_with_a_run_that_went_on_is_refused(sample):
-    first = sample.run().row
+    first = sample.first_run().row
     row = unfinished(first, first.owner)
     with sample.store.writing() as writer:
         writer.add_run(row)

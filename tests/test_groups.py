@@ -124,7 +124,7 @@ def test_a_run_counts_groups(project: SampleProject) -> None:
 
 
 def test_a_comparison_counts_groups(project: SampleProject) -> None:
-    project.run()
+    project.first_run()
     project.run()
     called = program_in(project.root)("compare", "latest", "latest~1")
     row = next(line for line in called.stdout.splitlines() if line.startswith("answer_correct: "))
@@ -144,7 +144,7 @@ def test_a_comparison_counts_groups(project: SampleProject) -> None:
 def test_methods_for_independent_cases_are_refused(
     project: SampleProject, file: str, rule: str, method: str
 ) -> None:
-    project.run()
+    project.first_run()
     project.run()
     project.write(file, f"rules:\n  - {{id: r, metric: answer_correct, {rule}}}\n")
     program = program_in(project.root)
@@ -158,5 +158,5 @@ def test_methods_for_independent_cases_are_refused(
 
 
 def test_the_record_says_that_there_are_groups(project: SampleProject) -> None:
-    run = project.run()
+    run = project.first_run()
     assert json.loads(run.row.record)["grouped"] is True

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import dagster as dg
 import pytest
@@ -13,8 +12,6 @@ import pytest
 from projected import assert_projected, events
 from projects import SampleProject
 from rag_assets.assets.definitions import build_definitions
-from rag_assets.assets.instance import open_instance, release_sqlite
-from rag_assets.evaluation.places import load_config
 from rag_assets.evaluation.words import STAGES
 
 # Ends with the events of a stage: before they are written, or after, when no head tells of them.
@@ -42,13 +39,6 @@ project = load_project(Path("rag_assets.yaml").resolve())
 run_suite(project, cases=None, use_cache=True, observer=Silent())
 """
 ALL_CALLS = {"retrieve": 3, "generate": 3}
-
-
-@pytest.fixture
-def instance(sample: SampleProject) -> Iterator[dg.DagsterInstance]:
-    with open_instance(load_config(sample.root / "rag_assets.yaml")) as instance:
-        yield instance
-    release_sqlite()
 
 
 def killed(sample: SampleProject, moment: str, stage: str) -> None:
@@ -87,54 +77,48 @@ def test_the_next_run_executes_nothing_again_and_writes_what_is_missing(
     assert {name: len(events(instance, name)) for name in STAGES} == written
 
 
-def test_going_back_after_a_kill_is_seen(
-    sample: SampleProject, instance: dg.DagsterInstance
-) -> None:
-    sample.run()
-    sample.replace("app.py", '" ".join', '"; ".join')
-    killed(sample, "after", "generation")
-    sample.replace("app.py", '"; ".join', '" ".join')
-    run = sample.run()
+def test_going_back_after_a_kill_is_seen(ran: SampleProject, instance: dg.DagsterInstance) -> None:
+    ran.replace("app.py", '" ".join', '"; ".join')
+    killed(ran, "after", "generation")
+    ran.replace("app.py", '"; ".join', '" ".join')
+    run = ran.run()
     # The head spoke of this very content all the time, and the newest event of the other one.
-    assert_projected(sample, instance, run)
+    assert_projected(ran, instance, run)
 
 
 def test_going_back_to_an_index_after_a_kill_is_seen(
-    sample: SampleProject, instance: dg.DagsterInstance
+    ran: SampleProject, instance: dg.DagsterInstance
 ) -> None:
-    sample.run()
-    sample.replace("rag_assets.yaml", "index_version: v1", "index_version: v2")
-    good = (sample.root / "app.py").read_text(encoding="utf-8")
-    sample.replace("app.py", 'log("retrieve", input["question"])', "os.kill(os.getpid(), 9)")
-    sample.replace("app.py", "import json", "import os")
-    killed(sample, "never", "")
-    sample.write("app.py", good)
-    sample.replace("rag_assets.yaml", "index_version: v2", "index_version: v1")
-    sample.run()
+    ran.replace("rag_assets.yaml", "index_version: v1", "index_version: v2")
+    good = (ran.root / "app.py").read_text(encoding="utf-8")
+    ran.replace("app.py", 'log("retrieve", input["question"])', "os.kill(os.getpid(), 9)")
+    ran.replace("app.py", "import json", "import os")
+    killed(ran, "never", "")
+    ran.write("app.py", good)
+    ran.replace("rag_assets.yaml", "index_version: v2", "index_version: v1")
+    ran.run()
     (newest,) = instance.fetch_observations(dg.AssetKey(["sample", "index"]), limit=1).records
     assert newest.asset_observation is not None
     assert newest.asset_observation.data_version == "v1"
 
 
 def test_what_somebody_wiped_is_emitted_again(
-    sample: SampleProject, instance: dg.DagsterInstance
+    ran: SampleProject, instance: dg.DagsterInstance
 ) -> None:
-    sample.run()
     key = dg.AssetKey(["sample", "retrieval"])
     instance.wipe_assets([key])
     assert events(instance, "retrieval") == []
     written = {name: len(events(instance, name)) for name in STAGES}
-    assert_projected(sample, instance, sample.run())
+    assert_projected(ran, instance, ran.run())
     assert {name: len(events(instance, name)) for name in STAGES} == written | {"retrieval": 3}
 
 
 def test_a_partition_that_turned_red_in_a_stopped_run_turns_green(
-    sample: SampleProject, instance: dg.DagsterInstance
+    ran: SampleProject, instance: dg.DagsterInstance
 ) -> None:
-    sample.run()
-    good = (sample.root / "app.py").read_text(encoding="utf-8")
-    sample.replace("app.py", "candidates=passages[:depth]", 'candidates=[{"doc_id": ""}]')
-    definitions = build_definitions(sample.root)
+    good = (ran.root / "app.py").read_text(encoding="utf-8")
+    ran.replace("app.py", "candidates=passages[:depth]", 'candidates=[{"doc_id": ""}]')
+    definitions = build_definitions(ran.root)
     key = dg.AssetKey(["sample", "retrieval"])
     cases = definitions.resolve_asset_graph().get(key).partitions_def
     assert cases is not None
@@ -154,6 +138,6 @@ def test_a_partition_that_turned_red_in_a_stopped_run_turns_green(
     assert not done.success
     assert statuses() == dict.fromkeys(("one", "two", "far"), "FAILED")
     # The content is the one of the first run, and so are the fingerprints.
-    sample.write("app.py", good)
-    sample.run()
+    ran.write("app.py", good)
+    ran.run()
     assert statuses() == dict.fromkeys(("one", "two", "far"), "MATERIALIZED")

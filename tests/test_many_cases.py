@@ -11,8 +11,6 @@ from command_line import call
 from projected import newest_versions
 from projects import SampleProject
 from rag_assets import build_definitions
-from rag_assets.assets.instance import open_instance, release_sqlite
-from rag_assets.evaluation.places import load_config
 from rag_assets.evaluation.words import CASE_STAGES
 
 CASES = 40_000
@@ -37,10 +35,9 @@ def test_a_few_of_many_cases(sample: SampleProject) -> None:
     for calls in ({"retrieve": 5, "generate": 5}, {}):
         assert call(sample.root, "run", "--limit", "5").exit_code == 0
         assert sample.calls() == calls
-        with open_instance(load_config(sample.root / "rag_assets.yaml")) as instance:
+        with sample.instance() as instance:
             for stage in CASE_STAGES:
                 assert sorted(newest_versions(instance, stage)) == [f"c0000{n}" for n in range(5)]
-        release_sqlite()
     index = sample.root / ".rag_assets" / "dagster" / "history" / "runs" / "index.db"
     with sqlite3.connect(index) as connection:
         (written,) = connection.execute(

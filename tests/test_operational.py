@@ -74,14 +74,14 @@ def test_quantiles_are_measured_decided_and_shown(project: SampleProject) -> Non
 
 
 def test_a_hit_keeps_the_time_and_usage_of_its_execution(project: SampleProject) -> None:
-    first, second = project.run(), project.run()
+    first, second = project.first_run(), project.run()
     for metric in ("p50_tokens", "p95_latency"):
         assert second.metric(metric).estimate == first.metric(metric).estimate
     assert first.metric("p95_latency").estimate != 0
 
 
 def test_gate_decides_them_again_from_records(project: SampleProject) -> None:
-    project.run()
+    project.first_run()
     project.write("strict.yaml", "rules:\n  - {id: short, metric: p50_tokens, max: 5}\n")
     called = program_in(project.root)("gate", "latest", "--policy", "strict.yaml", "--json")
     assert called.exit_code == 1
@@ -92,7 +92,7 @@ def test_gate_decides_them_again_from_records(project: SampleProject) -> None:
 
 
 def test_they_stand_side_by_side_in_a_comparison(project: SampleProject) -> None:
-    project.run()
+    project.first_run()
     project.run()
     called = program_in(project.root)("compare", "latest", "latest~1")
     assert called.exit_code == 0

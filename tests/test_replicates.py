@@ -52,7 +52,7 @@ def test_generation_is_sampled_and_retrieval_is_not(sample: SampleProject) -> No
 
 def test_more_samples_execute_only_those_that_are_new(sample: SampleProject) -> None:
     sample.replace("rag_assets.yaml", "replicates: 3", "replicates: 1")
-    sample.run()
+    sample.first_run()
     sample.replace("rag_assets.yaml", "replicates: 1", "replicates: 2")
     assert sample.run().counts["generate"] == {"hit": 3, "miss": 3}
     sample.replace("rag_assets.yaml", "replicates: 2", "replicates: 3")
@@ -60,8 +60,7 @@ def test_more_samples_execute_only_those_that_are_new(sample: SampleProject) -> 
 
 
 def test_retrieval_is_sampled_where_the_config_says_so(sample: SampleProject) -> None:
-    sample.run()
-    sample.calls()
+    sample.first_run()
     sample.write(
         "rag_assets.yaml",
         (sample.root / "rag_assets.yaml").read_text() + "replicate_retrieval: true\n",
@@ -75,7 +74,7 @@ def test_retrieval_is_sampled_where_the_config_says_so(sample: SampleProject) ->
 
 def test_a_case_is_the_mean_of_its_samples(sample: SampleProject) -> None:
     sample.replace("app.py", "        return answer_of(context)\n", FLAKY)
-    run = sample.run()
+    run = sample.first_run()
     values = {one: run.judgment(one, "answer_correct").value for one in ("one", "two", "far")}
     assert values == {"one": 1.0, "two": 2 / 3, "far": 2 / 3}
     metric = run.metric("answer_correct")
@@ -119,7 +118,7 @@ def test_every_replicate_is_a_verdict_of_its_own(sample: SampleProject) -> None:
 def test_a_failed_sample_leaves_the_others_and_is_tried_again(sample: SampleProject) -> None:
     failing = FLAKY.replace('return {"answer": "", "citations": []}', 'raise OSError("gone")')
     sample.replace("app.py", "        return answer_of(context)\n", failing)
-    run = sample.run()
+    run = sample.first_run()
     metric = run.metric("answer_correct")
     assert (metric.observed, metric.missing, metric.estimate) == (3, 0, 1.0)
     assert run.summary["failures"] == [
@@ -144,7 +143,7 @@ def test_a_case_without_any_sample_is_missing(sample: SampleProject) -> None:
 def test_a_case_shows_all_of_its_samples(sample: SampleProject) -> None:
     failing = FLAKY.replace('return {"answer": "", "citations": []}', 'raise OSError("gone")')
     sample.replace("app.py", "        return answer_of(context)\n", failing)
-    run = sample.run()
+    run = sample.first_run()
     program = program_in(sample.root)
     case = program("inspect", "latest", "--case", "far").stdout
     assert "\nOutput of sample 0\n    answer: text of f text of g\n" in case
@@ -193,7 +192,7 @@ def test_stages_are_told_by_sample(sample: SampleProject) -> None:
 
 
 def test_an_exported_case_has_all_of_its_samples(sample: SampleProject) -> None:
-    run = sample.run()
+    run = sample.first_run()
     assert program_in(sample.root)("export", "latest").exit_code == 0
     bundle = sample.root / "bundles" / run.row.id
     lines = (bundle / "cases.jsonl").read_text().splitlines()
@@ -206,7 +205,7 @@ def test_an_exported_case_has_all_of_its_samples(sample: SampleProject) -> None:
 
 def test_a_verdict_that_fails_in_one_sample_is_listed_as_failed(sample: SampleProject) -> None:
     sample.replace("app.py", "        return answer_of(context)\n", FLAKY)
-    sample.run()
+    sample.first_run()
     program = program_in(sample.root)
     two, far = program("inspect", "latest", "--failures").stdout.split("\n\n")[1:3]
     empty = '{"answer": "", "citations": []}'
@@ -225,7 +224,7 @@ def test_a_verdict_that_fails_in_one_sample_is_listed_as_failed(sample: SamplePr
 
 
 def test_retrieval_that_runs_once_has_one_value(sample: SampleProject) -> None:
-    run = sample.run()
+    run = sample.first_run()
     metric = json.loads(run.metric("hit_rate_at_2").payload)
     assert (metric["samples"], metric["method"]) == (1, "clopper_pearson@1")
     assert json.loads(run.metric("answer_correct").payload)["samples"] == 3
@@ -260,7 +259,7 @@ def test_a_case_that_fails_in_all_samples_is_one_case(sample: SampleProject) -> 
 
 def test_samples_that_nobody_executed_leave_a_run_partial(sample: SampleProject) -> None:
     sample.replace("rag_assets.yaml", "replicates: 3", "replicates: 1")
-    sample.run()
+    sample.first_run()
     sample.replace("rag_assets.yaml", "replicates: 1", "replicates: 3")
     project = load_project(sample.root / "rag_assets.yaml")
     session = Session(project, "run_x", project.dataset.cases)
@@ -358,7 +357,7 @@ def test_a_method_for_single_verdicts_is_refused(sample: SampleProject) -> None:
 
 
 def test_a_flaky_run_is_compared_by_its_means(sample: SampleProject) -> None:
-    sample.run()
+    sample.first_run()
     sample.replace("app.py", "        return answer_of(context)\n", FLAKY)
     sample.run()
     called = program_in(sample.root)("compare", "latest", "latest~1", "--json")

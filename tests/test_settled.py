@@ -39,7 +39,7 @@ def settled_rows(sample: SampleProject) -> list[tuple[str, str]]:
 
 
 def test_a_repeated_run_records_what_the_first_one_did(sample: SampleProject) -> None:
-    first = sample.run()
+    first = sample.first_run()
     assert settled_rows(sample) == [(one, first.row.id) for one in ("far", "one", "two")]
     assert first.metric("answer_correct", "slice/context_truncated=true").observed == 3
     sample.calls()
@@ -50,8 +50,7 @@ def test_a_repeated_run_records_what_the_first_one_did(sample: SampleProject) ->
 
 
 def test_an_edited_case_is_gone_through_and_the_others_stay_settled(sample: SampleProject) -> None:
-    sample.run()
-    sample.calls()
+    sample.first_run()
     sample.replace("cases.jsonl", "c d e", "d c")
     run = sample.run()
     assert sample.calls() == {"retrieve": 1, "generate": 1}
@@ -78,7 +77,7 @@ def test_a_case_without_a_result_is_tried_again(sample: SampleProject) -> None:
 
 
 def test_another_setting_is_not_settled_and_the_first_one_still_is(sample: SampleProject) -> None:
-    first = sample.run()
+    first = sample.first_run()
     sample.replace("rag_assets.yaml", "token_budget: 5", "token_budget: 3")
     assert sample.run().counts["execution"] == {"miss": 3}
     sample.replace("rag_assets.yaml", "token_budget: 3", "token_budget: 5")
@@ -100,8 +99,7 @@ def test_what_no_cache_executes_holds_for_every_later_run(sample: SampleProject)
 
 
 def test_records_that_were_removed_stand_for_nothing(sample: SampleProject) -> None:
-    sample.run()
-    sample.calls()
+    sample.first_run()
     with duckdb.connect(str(sample.store.path)) as connection:
         connection.execute("DELETE FROM run_judgments WHERE case_id = 'one'")
     run = sample.run()

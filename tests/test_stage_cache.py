@@ -28,8 +28,7 @@ def test_an_unchanged_run_calls_nothing(sample: SampleProject) -> None:
 
 
 def test_top_k_runs_no_retrieval_and_only_changed_contexts(sample: SampleProject) -> None:
-    sample.run()
-    sample.calls()
+    sample.first_run()
     sample.replace("rag_assets.yaml", "object: app:Sample", "object: app:Sample\n    top_k: 3")
     run = sample.run()
     # "a b" has two candidates only: its context is the same under top_k 3.
@@ -40,8 +39,7 @@ def test_top_k_runs_no_retrieval_and_only_changed_contexts(sample: SampleProject
 
 
 def test_token_budget_generates_only_changed_contexts(sample: SampleProject) -> None:
-    sample.run()
-    sample.calls()
+    sample.first_run()
     sample.replace(
         "rag_assets.yaml", "object: app:Sample", "object: app:Sample\n    token_budget: 6"
     )
@@ -52,8 +50,7 @@ def test_token_budget_generates_only_changed_contexts(sample: SampleProject) -> 
 
 
 def test_index_version_runs_retrieval_and_same_passages_hit(sample: SampleProject) -> None:
-    sample.run()
-    sample.calls()
+    sample.first_run()
     sample.replace("rag_assets.yaml", "index_version: v1", "index_version: v2")
     run = sample.run()
     assert run.counts["retrieve"] == {"miss": 3}
@@ -65,8 +62,7 @@ def test_index_version_runs_retrieval_and_same_passages_hit(sample: SampleProjec
 
 
 def test_code_of_generate_runs_no_retrieval(sample: SampleProject) -> None:
-    sample.run()
-    sample.calls()
+    sample.first_run()
     sample.replace("app.py", '" ".join', '"; ".join')
     run = sample.run()
     assert run.counts["retrieve"] == {"hit": 3}
@@ -77,8 +73,7 @@ def test_code_of_generate_runs_no_retrieval(sample: SampleProject) -> None:
 
 
 def test_code_of_both_runs_both_and_a_comment_runs_nothing(sample: SampleProject) -> None:
-    sample.run()
-    sample.calls()
+    sample.first_run()
     sample.replace("app.py", "def log(", "# A comment.\ndef log(")
     assert sample.run().counts == ALL_HIT
     sample.replace("app.py", '"calls.log"', '"calls.log".strip()')
@@ -88,8 +83,7 @@ def test_code_of_both_runs_both_and_a_comment_runs_nothing(sample: SampleProject
 
 
 def test_an_edited_case_runs_alone(sample: SampleProject) -> None:
-    sample.run()
-    sample.calls()
+    sample.first_run()
     sample.replace("cases.jsonl", "a b", "a c")
     counts = sample.run().counts
     assert counts["retrieve"] == {"hit": 2, "miss": 1}
@@ -97,8 +91,7 @@ def test_an_edited_case_runs_alone(sample: SampleProject) -> None:
 
 
 def test_an_edited_expectation_only_judges(sample: SampleProject) -> None:
-    sample.run()
-    sample.calls()
+    sample.first_run()
     sample.replace("cases.jsonl", '"answer": "of a"', '"answer": "of b"')
     counts = sample.run().counts
     assert counts["judgment"] == {"hit": 8, "miss": 1}
@@ -106,8 +99,7 @@ def test_an_edited_expectation_only_judges(sample: SampleProject) -> None:
 
 
 def test_no_cache_reads_nothing_and_writes_all_the_same(sample: SampleProject) -> None:
-    sample.run()
-    sample.calls()
+    sample.first_run()
     assert sample.run(use_cache=False).counts == ALL_MISS
     assert sample.calls() == {"retrieve": 3, "generate": 3}
     assert sample.run().counts == ALL_HIT

@@ -5,30 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import dagster as dg
-import pytest
 
-from locations import stale
+from locations import FRESH, stale
 from projects import SampleProject
 from rag_assets.assets.definitions import project_definitions
-from rag_assets.assets.instance import open_instance, release_sqlite
 from rag_assets.evaluation.project import load_project
 
 CASES = ["one", "two", "far"]
-FRESH: dict[str, Any] = {
-    "cases": set(),
-    "retrieval": set(),
-    "assembled_context": set(),
-    "generation": set(),
-    "judgments": set(),
-    "metrics": "FRESH",
-    "gate": "FRESH",
-}
-
-
-@pytest.fixture
-def ran(sample: SampleProject) -> SampleProject:
-    sample.run()
-    return sample
 
 
 def shown(sample: SampleProject) -> dict[str, Any]:
@@ -38,14 +21,13 @@ def shown(sample: SampleProject) -> dict[str, Any]:
 def materialize(sample: SampleProject, *stages: str, partition: str | None = None) -> None:
     """What the UI does for a selection of assets."""
     project = load_project(sample.root / "rag_assets.yaml")
-    with open_instance(project.config) as instance:
+    with sample.instance() as instance:
         job = project_definitions([project]).resolve_implicit_global_asset_job_def()
         job.execute_in_process(
             instance=instance,
             asset_selection=[dg.AssetKey(["sample", stage]) for stage in stages],
             partition_key=partition,
         )
-    release_sqlite()
 
 
 def test_everything_is_fresh_after_a_run(ran: SampleProject) -> None:

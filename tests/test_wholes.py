@@ -43,8 +43,7 @@ def test_one_call_makes_all_stages(whole: WholeProject) -> None:
 
 
 def test_a_repeated_run_calls_nothing(whole: WholeProject) -> None:
-    first = whole.run()
-    whole.calls()
+    first = whole.first_run()
     again = whole.run()
     assert whole.calls() == {}
     assert again.counts == {"execution": {"hit": 3}, "judgment": {"hit": 9}}
@@ -54,7 +53,7 @@ def test_a_repeated_run_calls_nothing(whole: WholeProject) -> None:
 
 
 def test_an_edited_helper_calls_everything_anew_and_a_comment_nothing(whole: WholeProject) -> None:
-    whole.run()
+    whole.first_run()
     whole.replace("app.py", "def log(question):\n", "def log(question):\n    # said\n")
     assert whole.run().counts["execution"] == {"hit": 3}
     whole.replace("app.py", 'f"call {question}', 'f"call  {question}')
@@ -71,7 +70,7 @@ def test_equal_inputs_share_one_execution(whole: WholeProject) -> None:
 
 
 def test_free_artifacts_are_shown_and_exported(whole: WholeProject) -> None:
-    run = whole.run()
+    run = whole.first_run()
     shown = call(whole.root, "inspect", run.row.id, "--case", "far").stdout.splitlines()
     assert shown[shown.index("trace") + 1] == "    words: 3"
     call(whole.root, "export", run.row.id, "--out", "bundle")
@@ -342,8 +341,7 @@ def test_recorded_results_are_never_shared(whole: WholeProject) -> None:
 
 
 def test_expected_labels_alone_do_not_call_again(whole: WholeProject) -> None:
-    whole.run()
-    whole.calls()
+    whole.first_run()
     whole.cases(
         {"id": "one", "input": {"question": "a b"}, "expected": relevant("b", answer="of b")}
     )

@@ -8,10 +8,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from locations import stale
-from projects import Run
+from locations import FRESH, stale
 from rag_assets.assets.definitions import project_definitions
-from rag_assets.assets.instance import open_instance, release_sqlite
 from rag_assets.evaluation.project import load_project
 from rag_assets.evaluation.words import ANSWERING, CASE_STAGES, STAGES
 from wholes import WholeProject
@@ -23,10 +21,17 @@ def whole(tmp_path: Path) -> WholeProject:
 
 
 @pytest.fixture
+def ran(whole: WholeProject) -> WholeProject:
+    """The same project after one run."""
+    whole.first_run()
+    return whole
+
+
+@pytest.fixture
 def instance(whole: WholeProject) -> Iterator[dg.DagsterInstance]:
-    with open_instance(load_project(whole.root / "rag_assets.yaml").config) as instance:
+    """Where both are asked for, `ran` stands first."""
+    with whole.instance() as instance:
         yield instance
-    release_sqlite()
 
 
 def definitions(whole: WholeProject) -> dg.Definitions:
@@ -68,12 +73,6 @@ def counts(instance: dg.DagsterInstance) -> dict[str, int]:
     return {stage: len(events(instance, stage)) for stage in STAGES}
 
 
-def newest(whole: WholeProject) -> Run:
-    with whole.store.reading() as reader:
-        run_id = reader.run_ids()[0]
-    return whole.read(run_id)
-
-
 def test_the_shape_of_the_graph(whole: WholeProject) -> None:
     graph = definitions(whole).resolve_asset_graph()
     assert {key.path[-1] for key in graph.get_all_asset_keys()} == set(STAGES)
@@ -106,8 +105,8 @@ def test_a_service_is_no_python_and_its_version_is_declared(whole: WholeProject)
     assert specs["judgments"].kinds == {"python", "duckdb"}
 
 
-def test_one_step_answers(whole: WholeProject, instance: dg.DagsterInstance) -> None:
-    run = whole.run()
+def test_one_step_answers(ran: WholeProject, instance: dg.DagsterInstance) -> None:
+    run = ran.newest()
     steps = instance.get_run_step_stats(str(run.row.dagster_run_id))
     assert [one.step_key.rpartition(".")[2] for one in steps] == [
         "cases",
@@ -119,28 +118,27 @@ def test_one_step_answers(whole: WholeProject, instance: dg.DagsterInstance) -> 
 
 
 def test_one_event_for_each_case_and_then_none(
-    whole: WholeProject, instance: dg.DagsterInstance
+    ran: WholeProject, instance: dg.DagsterInstance
 ) -> None:
-    run = whole.run()
+    run = ran.newest()
     first = counts(instance)
     assert first == dict.fromkeys(CASE_STAGES, 3) | {"metrics": 1, "gate": 1}
     for stage in CASE_STAGES:
         for event in events(instance, stage):
             stored = str(run.stage(str(event.partition), stage).digest)
             assert (event.tags or {})["dagster/data_version"] == stored[:24]
-    whole.run()
+    ran.run()
     assert counts(instance) == first
 
 
 def test_staleness_of_each_case(whole: WholeProject) -> None:
-    whole.run()
+    whole.first_run()
     names = ["one", "two", "far"]
-    fresh = {stage: set() for stage in CASE_STAGES} | {"metrics": "FRESH", "gate": "FRESH"}
-    assert stale(whole, names) == fresh
+    assert stale(whole, names) == FRESH
     whole.replace("app.py", '"text": f"text of', '"text": f"words of')
     assert stale(whole, names)["retrieval"] == set(names)
     whole.run()
-    assert stale(whole, names) == fresh
+    assert stale(whole, names) == FRESH
 
 
 @pytest.mark.parametrize("stage", ANSWERING)
@@ -150,7 +148,7 @@ def test_any_stage_alone_calls_the_system(
     assert materialize(whole, instance, stage, partition="two").success
     assert whole.calls() == {"call": 1}
     assert counts(instance) == dict.fromkeys(STAGES, 0) | {stage: 1}
-    assert newest(whole).stage("two", "generation").source == "miss"
+    assert whole.newest().stage("two", "generation").source == "miss"
 
 
 def test_what_is_left_of_a_range_comes_from_the_cache(
@@ -168,11 +166,9 @@ def test_what_is_left_of_a_range_comes_from_the_cache(
     )
 
 
-def test_judgments_alone_call_nothing(whole: WholeProject, instance: dg.DagsterInstance) -> None:
-    whole.run()
-    whole.calls()
-    assert materialize(whole, instance, "judgments", "metrics", "gate").success
-    assert whole.calls() == {}
+def test_judgments_alone_call_nothing(ran: WholeProject, instance: dg.DagsterInstance) -> None:
+    assert materialize(ran, instance, "judgments", "metrics", "gate").success
+    assert ran.calls() == {}
     assert counts(instance)["generation"] == 3
 
 
@@ -220,8 +216,7 @@ def test_what_was_not_recorded_is_up_to_date(
     assert len(events(instance, "judgments")) == 1
 
 
-def test_what_the_ui_shows(whole: WholeProject, instance: dg.DagsterInstance) -> None:
-    whole.run()
+def test_what_the_ui_shows(ran: WholeProject, instance: dg.DagsterInstance) -> None:
     shown = {
         stage: next(one.metadata for one in events(instance, stage) if one.partition == "far")
         for stage in ANSWERING
