@@ -11,6 +11,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain, repeat
 from typing import Any, TypeVar
 
 from projects import SampleProject
@@ -23,9 +24,10 @@ OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 def until(look: Callable[[], T], what: str) -> T:
     deadline = time.monotonic() + PATIENCE_S
+    pauses = chain((0.05, 0.1, 0.2), repeat(0.4))  # A look takes time from what it looks for.
     while not (found := look()):
         assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.1)
+        time.sleep(next(pauses))
     return found
 
 

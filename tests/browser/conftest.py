@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 
 from serving import Session
 
@@ -52,23 +52,28 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def context(browser: Browser, session: Session) -> BrowserContext:
-    """Shared by the pages of a module, so that the scripts of the UI are loaded once."""
+def tab(browser: Browser, session: Session) -> Page:
+    """Shared by the tests of a module, so that the scripts of the UI are made ready once."""
     context = browser.new_context(base_url=session.url, viewport={"width": 1400, "height": 820})
     context.set_default_timeout(PATIENCE_MS)
-    return context
+    return context.new_page()
 
 
 @pytest.fixture
-def page(context: BrowserContext, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Page]:
+def page(tab: Page, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Page]:
     """A page of the session that a module defines. An error of its scripts fails the test."""
     errors: list[str] = []
-    page = context.new_page()
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    yield page
+
+    def note(error: Error) -> None:
+        errors.append(str(error))
+
+    tab.on("pageerror", note)
+    yield tab
     if errors or request.node.stash.get(failed, False):
         picture = tmp_path / "page.png"
-        page.screenshot(path=picture)
+        tab.screenshot(path=picture)
         print(f"What the page showed: {picture}")
-    page.close()
+    # What still runs in this page is of this test.
+    tab.goto("about:blank")
+    tab.remove_listener("pageerror", note)
     assert errors == []
