@@ -14,14 +14,18 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
+from instances import give_instance
 from rag_assets.cli import main
+from rag_assets.evaluation.places import CONFIG_FILE
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 EXAMPLE = EXAMPLES / "support_rag"
 
 
 def call(folder: Path, *arguments: str) -> Result:
-    """Run a command as if it were typed in a folder."""
+    """Run a command as if it were typed in a folder, whose Dagster instance it need not make."""
+    if arguments[:1] == ("run",) and (folder / CONFIG_FILE).exists():
+        give_instance(folder)
     with chdir(folder):
         return CliRunner().invoke(main, list(arguments))
 

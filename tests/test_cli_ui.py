@@ -10,10 +10,9 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ import dagster as dg
 import pytest
 from dagster._core.scheduler.instigation import InstigatorState, SensorInstigatorData
 
+from command_line import call
 from projects import SampleProject
 from rag_assets.cli import webserver
 from rag_assets.cli.watching import Watch
@@ -81,18 +81,28 @@ def taken() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
+@contextmanager
+def its_own_signals() -> Iterator[None]:
+    """What becomes of signals in the block is forgotten with it."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
+    handlers = {number: signal.getsignal(number) for number in numbers}
+    signal.signal(signal.SIGALRM, lambda *_: pytest.fail("It went on."))
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
 def refused(folder: Path, *options: str) -> tuple[int, str]:
     """Exit code and message of a `ui` that does not start."""
-    done = subprocess.run(
-        [sys.executable, "-m", "rag_assets.cli", "ui", *options],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    with its_own_signals():
+        # Should it start after all, it would serve for ever.
+        signal.alarm(PATIENCE_S)
+        done = call(folder, "ui", *options)
     assert done.stdout == ""
-    return done.returncode, done.stderr
+    return done.exit_code, done.stderr
 
 
 def test_the_url_is_printed_and_the_project_is_served(session: Session) -> None:

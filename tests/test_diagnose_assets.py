@@ -13,8 +13,6 @@ import pytest
 from diagnosable import EXPECTED, Switches
 from projects import Run
 from rag_assets import build_definitions
-from rag_assets.assets.instance import open_instance, release_sqlite
-from rag_assets.evaluation.places import load_config
 
 KEY = dg.AssetKey(["switches", "diagnosis"])
 OP = "switches__diagnose"
@@ -47,10 +45,8 @@ class Launched:
 @pytest.fixture(scope="module")
 def launched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launched]:
     root = tmp_path_factory.mktemp("launched")
-    Switches(root)
-    with open_instance(load_config(root / "rag_assets.yaml")) as instance:
+    with Switches(root).instance() as instance:
         yield Launched(root, instance)
-    release_sqlite()
 
 
 def test_each_diagnosed_case_has_an_event_with_its_label(launched: Launched) -> None:
