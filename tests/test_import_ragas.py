@@ -227,6 +227,17 @@ def test_what_is_wrong_with_a_row_is_named(name: str, content: str, problem: str
     assert read(name, content)[1] == [problem]
 
 
+@deterministic
+@given(
+    st.sampled_from(["jsonl", "csv"]),
+    st.binary(max_size=80) | st.text(max_size=80).map(lambda text: f"user_input\n{text}".encode()),
+)
+def test_any_file_is_samples_or_has_problems(kind, data):
+    problems: list[Problem] = []
+    found = read_samples(data, kind, "file", problems)
+    assert problems or all(isinstance(one.user_input, str) for one in found)
+
+
 def test_cells_may_be_long() -> None:
     samples = [{**Q, "retrieved_contexts": ["x" * 200_000]}]
     found, problems = read("s.csv", as_csv(*samples))
