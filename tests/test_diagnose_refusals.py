@@ -302,3 +302,18 @@ def test_a_signal_ends_a_diagnosis_after_the_calls_in_flight(tmp_path: Path) -> 
     # Asked for again, it begins anew.
     again = call(tmp_path, "runs", "--all").stdout
     assert f"(child of {run.row.id})" in again
+
+
+def test_what_is_said_to_type_next_names_the_config(tmp_path: Path) -> None:
+    project = Switches(tmp_path)
+    (tmp_path / "rag_assets.yaml").rename(tmp_path / "other.yaml")
+    project.run(["ranked_out"], config="other.yaml")
+    called = call(tmp_path, "diagnose", "latest", "--config", "other.yaml", *COMMON)
+    assert called.exit_code == 0, called.output
+    last = called.stdout.splitlines()[-1]
+    assert last.endswith(" --config other.yaml")
+    # It works as it stands.
+    _, *arguments = last.removeprefix("Cases: ").split()
+    again = call(tmp_path, *arguments)
+    assert again.exit_code == 0
+    assert "ranked_out: RANKED_OUT" in again.stdout

@@ -14,6 +14,7 @@ from rag_assets.cli.errors import Invocation
 from rag_assets.cli.group import ExampleCommand, config_option, json_option, option
 from rag_assets.cli.importing import importing
 from rag_assets.cli.output import note, show, show_json, width
+from rag_assets.evaluation.places import config_argument
 
 if TYPE_CHECKING:
     from rag_assets.evaluation.diagnosis.planning import Plan
@@ -113,7 +114,7 @@ def diagnose(
     return 0
 
 
-def show_diagnosis(view: DiagnosisView, *, as_json: bool) -> None:
+def show_diagnosis(view: DiagnosisView, config_path: Path, *, as_json: bool) -> None:
     """Print a stored diagnosis, with a line for each case."""
     if as_json:
         show_json(view.as_json())
@@ -121,7 +122,7 @@ def show_diagnosis(view: DiagnosisView, *, as_json: bool) -> None:
     from rag_assets.reports.diagnosis_report import case_lines, diagnosis_report
     from rag_assets.reports.layout import blocks
 
-    show(blocks(diagnosis_report(view), case_lines(view)))
+    show(blocks(diagnosis_report(view, config_argument(config_path)), case_lines(view)))
 
 
 def _plan(project: Project, settings: dict[str, Any]) -> Plan:
@@ -151,8 +152,9 @@ def _execute(plan: Plan, settings: dict[str, Any], *, as_json: bool) -> list[Dia
             return run_diagnosis(plan.project, given, observer=observer)
         except KeyboardInterrupt:
             note(
-                "What was executed is listed by rag-assets runs --all. Asked for again, a "
-                "diagnosis begins anew."
+                "What was executed is listed by rag-assets runs --all"
+                f"{config_argument(plan.project.config.path)}. Asked for again, a diagnosis "
+                "begins anew."
             )
             raise
 
@@ -160,14 +162,15 @@ def _execute(plan: Plan, settings: dict[str, Any], *, as_json: bool) -> list[Dia
 def _show(plan: Plan, views: Sequence[DiagnosisView], *, as_json: bool) -> None:
     from rag_assets.reports.diagnosis_report import all_report, diagnosis_report
 
+    config = config_argument(plan.project.config.path)
     if as_json:
         for view in views:
             show_json({"event": "diagnosis", **view.as_json()})
     elif plan.request.intervention == "all":
-        show(all_report(views, width()))
+        show(all_report(views, width(), config))
     else:
         # A gold-context diagnosis that had to come first stands in the lines of the replay.
-        show(diagnosis_report(views[-1]))
+        show(diagnosis_report(views[-1], config))
 
 
 def _show_nothing(plan: Plan, *, as_json: bool) -> None:

@@ -100,7 +100,7 @@ def _show_by_digest(
         return
     view = diagnosis_view(found)
     if case_id is None:
-        show_diagnosis(view, as_json=as_json)
+        show_diagnosis(view, config_path, as_json=as_json)
         return
     from rag_assets.evaluation.diagnosis.diagnosed_case import diagnosed_case
     from rag_assets.reports.diagnosis_report import diagnosed_case_report
@@ -109,7 +109,7 @@ def _show_by_digest(
     if as_json:
         show_json(case.as_json())
     else:
-        show(diagnosed_case_report(view, case))
+        show(diagnosed_case_report(view, case, config_argument(config_path)))
 
 
 def _show_run(view: RunView, named: str, *, as_json: bool) -> None:

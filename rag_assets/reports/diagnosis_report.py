@@ -24,9 +24,14 @@ _NOT_STAGED = (
 )
 
 
-def diagnosis_report(view: DiagnosisView) -> list[Line]:
-    """The lines of a diagnosis."""
-    return [*map(_as_line, _lines(view)), *_ids(view)]
+def diagnosis_report(view: DiagnosisView, config: str = "") -> list[Line]:
+    """The lines of a diagnosis.
+
+    Args:
+        view: the diagnosis.
+        config: what a command needs to find the config file.
+    """
+    return [*map(_as_line, _lines(view)), *_ids(view, config)]
 
 
 def case_lines(view: DiagnosisView) -> list[Line]:
@@ -84,14 +89,14 @@ def intervention_table(views: Sequence[DiagnosisView], width: int | None) -> lis
     return grid(head, body, width)
 
 
-def all_report(views: Sequence[DiagnosisView], width: int | None) -> list[Line]:
+def all_report(views: Sequence[DiagnosisView], width: int | None, config: str = "") -> list[Line]:
     """Gold context in full, what each replay adds to it, and the table of all of them."""
     gold, *replays = views
-    added = ([*map(_as_line, _replay_lines(one)), *_ids(one)] for one in replays)
-    return blocks(diagnosis_report(gold), *added, intervention_table(views, width))
+    added = ([*map(_as_line, _replay_lines(one)), *_ids(one, config)] for one in replays)
+    return blocks(diagnosis_report(gold, config), *added, intervention_table(views, width))
 
 
-def diagnosed_case_report(view: DiagnosisView, case: DiagnosedCase) -> list[Line]:
+def diagnosed_case_report(view: DiagnosisView, case: DiagnosedCase, config: str = "") -> list[Line]:
     """One case of a diagnosis: its label, and what each execution made of it."""
     case_id = case.record["id"]
     return blocks(
@@ -99,7 +104,7 @@ def diagnosed_case_report(view: DiagnosisView, case: DiagnosedCase) -> list[Line
         [line(case_text(view, case.record))],
         *(_execution(one) for one in case.executions),
         [
-            line(f"Next: rag-assets inspect {one.run_id} --case {shlex.quote(case_id)}")
+            line(f"Next: rag-assets inspect {one.run_id}{config} --case {shlex.quote(case_id)}")
             for one in case.executions[-1:]
         ],
     )
@@ -128,12 +133,12 @@ def _lines(view: DiagnosisView) -> Iterator[str | Line]:
         yield from _executed_lines(view)
 
 
-def _ids(view: DiagnosisView) -> list[Line]:
+def _ids(view: DiagnosisView, config: str) -> list[Line]:
     children = _children(view)
     return [
         line("Diagnosis ", Cell(view.id, "bold")),
         *([line(f"Child runs: {children}")] if children else []),
-        line(f"Cases: rag-assets inspect {view.id}"),
+        line(f"Cases: rag-assets inspect {view.id}{config}"),
     ]
 
 
