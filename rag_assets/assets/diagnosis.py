@@ -19,6 +19,7 @@ from rag_assets.assets.serialization import AssetEvent
 from rag_assets.contracts.canonical import digest
 from rag_assets.contracts.errors import ContractError, InputError
 from rag_assets.contracts.loading import activate
+from rag_assets.evaluation.corpora import today
 from rag_assets.evaluation.diagnosis.diagnosing import diagnose
 from rag_assets.evaluation.diagnosis.interventions import token_budget
 from rag_assets.evaluation.diagnosis.planning import (
@@ -92,7 +93,8 @@ def diagnosis_job(project: Project, suite: Suite) -> dg.JobDefinition:
         activate(project.config.root)
         try:
             with project.store.reading() as reader:
-                plan = plan_diagnosis(reader, project, config.request())
+                now = project.on(today()).labelled(reader.labels())
+                plan = plan_diagnosis(reader, now, config.request())
             context.log.info(f"{counted(plan.generations, 'generation')} will be executed.")
             found = diagnose(plan, current_observer(), context.run_id)
         except (InputError, ContractError) as error:

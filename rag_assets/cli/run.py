@@ -23,6 +23,7 @@ from rag_assets.cli.output import note, show, show_json, width
 from rag_assets.contracts.errors import Problem, RagAssetsError
 
 if TYPE_CHECKING:
+    from rag_assets.evaluation.constraints import Violated
     from rag_assets.evaluation.project import Project
     from rag_assets.evaluation.views import RunView
     from rag_assets.store import RunJudgment
@@ -70,7 +71,8 @@ def run(
     config_path = invocation.locate(config)
     # What the user's code prints is not the answer of this command.
     with redirect_stdout(sys.stderr), importing():
-        from rag_assets.evaluation.project import load_project, selection
+        from rag_assets.evaluation.project import load_project
+        from rag_assets.evaluation.readiness import selection
 
         project = load_project(config_path, policy)
     for warning in project.warnings:
@@ -78,13 +80,13 @@ def run(
     cases = selection(project.dataset, pattern, limit)
     if as_json:
         _show_start(project, cases, use_cache=not no_cache)
-    view, judgments = _execute(project, cases, use_cache=not no_cache, as_json=as_json)
+    view, judgments, failed = _execute(project, cases, use_cache=not no_cache, as_json=as_json)
     if as_json:
         _show_events(view, judgments)
     else:
         from rag_assets.reports.run_report import run_report
 
-        show(run_report(view, width(), all_slices=slices))
+        show(run_report(view, width(), all_slices=slices, violated=failed))
     return _concluded(view)
 
 
@@ -97,9 +99,10 @@ def _show_start(project: Project, cases: Sequence[str] | None, *, use_cache: boo
 
 def _execute(
     project: Project, cases: Sequence[str] | None, *, use_cache: bool, as_json: bool
-) -> tuple[RunView, list[RunJudgment]]:
+) -> tuple[RunView, list[RunJudgment], list[Violated]]:
     """Run the suite and read back what it recorded."""
     from rag_assets.cli.progress import progress
+    from rag_assets.evaluation.constraints import violated
     from rag_assets.evaluation.views import run_view
 
     with progress(as_json) as observer, redirect_stdout(sys.stderr):
@@ -113,7 +116,10 @@ def _execute(
         if row is None or row.state == "RUNNING":
             # A signal between two stages: no stage was there to record it.
             raise KeyboardInterrupt
-        return run_view(reader, row), reader.run_judgments(run_id) if as_json else []
+        view = run_view(reader, row)
+        if as_json:
+            return view, reader.run_judgments(run_id), []
+        return view, [], violated(reader, view)
 
 
 def _show_events(view: RunView, judgments: Sequence[RunJudgment]) -> None:

@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from rag_assets.contracts.canonical import digest
 from rag_assets.contracts.cron import must_be_cron
 from rag_assets.contracts.errors import Problem, nearest
+from rag_assets.contracts.human_labels import Disagreement
 from rag_assets.contracts.metric_config import MetricEntry, OperationalMetric, check_metrics
 from rag_assets.contracts.system_config import SystemConfig, check_system
 from rag_assets.contracts.text import shown
@@ -32,7 +33,7 @@ STAGED_SLICES = ("relevant_position", "context_truncated")
 STAGED_SOURCES = ("retrieval_ms", "generation_ms")
 METADATA_SLICE = "metadata."
 
-_LATER_SLICES = ("stale_source", "admissible_source")
+SOURCE_SLICES = ("stale_source", "admissible_source")
 
 
 # What Dagster takes; it would say so when the definitions are made, where no line is known.
@@ -45,7 +46,14 @@ def _must_be_owner(value: str) -> str:
     return value
 
 
+def _one_or_more(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
 Owner = Annotated[str, AfterValidator(_must_be_owner)]
+
+
+Globs = Annotated[tuple[NonEmpty, ...], Field(strict=False), BeforeValidator(_one_or_more)]
 
 
 class Concurrency(FileModel):
@@ -101,18 +109,23 @@ class Config(FileModel):
     """The config file.
 
     Attributes:
-        dataset: absolute path.
+        dataset, corpus: absolute paths; the corpus is None where no manifest is declared.
+        labels: globs of files with human labels, from the folder of the file.
+        label_disagreement: what the labels of reviewers who disagree come to.
         path: the config file, absolute.
         root: its folder; relative paths start here.
         digest: SHA-256 of the canonical JSON of the file's content.
         lines: dotted key → line, for checks that come later.
     """
 
-    later_keys: ClassVar[frozenset[str]] = frozenset({"budget", "corpus", "labels"})
+    later_keys: ClassVar[frozenset[str]] = frozenset({"budget"})
 
     version: FormatVersion = 1
     project: NonEmpty = Field(description="a label for the project")
     dataset: Path = Field(description="the path of the cases, a JSON Lines file")
+    corpus: Path | None = None
+    labels: Globs = ()
+    label_disagreement: Disagreement = "exclude"
     suite: Literal["regression", "sample"] = "regression"
     system: SystemConfig = Field(description="a mapping with the system that is evaluated")
     evaluators: Annotated[tuple[EvaluatorEntry, ...], Field(strict=False)] = Field(
@@ -166,8 +179,9 @@ def _config(source: YamlSource, path: Path, problems: list[Problem]) -> Config |
     check_system(source, problems)
     _check_slices(source, problems)
     check_metrics(source, problems)
-    if isinstance(content.get("dataset"), str):
-        content["dataset"] = _dataset_path(source, path.parent, problems)
+    for key, what in (("dataset", "dataset"), ("corpus", "manifest")):
+        if isinstance(content.get(key), str):
+            content[key] = _file_path(source, key, what, path.parent, problems)
     if isinstance(content.get("evaluators"), list):
         content["evaluators"] = _evaluators(source, problems)
     computed = {
@@ -179,16 +193,18 @@ def _config(source: YamlSource, path: Path, problems: list[Problem]) -> Config |
     return validate(Config, content, source, problems, computed=computed)
 
 
-def _dataset_path(source: YamlSource, root: Path, problems: list[Problem]) -> Path:
-    written = source.content["dataset"]
-    dataset = Path(os.path.abspath(root / written))
-    if not dataset.is_file():
+def _file_path(
+    source: YamlSource, key: str, what: str, root: Path, problems: list[Problem]
+) -> Path:
+    written = source.content[key]
+    path = Path(os.path.abspath(root / written))
+    if not path.is_file():
         message = (
             f"There is no file {shown(written)} in the folder of the config file; write the path "
-            "of the dataset relative to that folder."
+            f"of the {what} relative to that folder."
         )
-        problems.append(source.problem("dataset", message))
-    return dataset
+        problems.append(source.problem(key, message))
+    return path
 
 
 def _evaluators(source: YamlSource, problems: list[Problem]) -> tuple[EvaluatorEntry, ...]:
@@ -239,11 +255,11 @@ def _check_slices(source: YamlSource, problems: list[Problem]) -> None:
 
 
 def _slice_problem(name: str) -> str | None:
-    if name in STAGED_SLICES or (name.startswith(METADATA_SLICE) and name != METADATA_SLICE):
+    if name in (*STAGED_SLICES, *SOURCE_SLICES) or (
+        name.startswith(METADATA_SLICE) and name != METADATA_SLICE
+    ):
         return None
-    if name in _LATER_SLICES:
-        return f"The slice {name} is not in this version of rag-assets; remove it."
-    known = (f"{METADATA_SLICE}<key>", *STAGED_SLICES)
+    known = (f"{METADATA_SLICE}<key>", *STAGED_SLICES, *SOURCE_SLICES)
     return (
         f"The slice {shown(name)} is not known; write {' or '.join(known)}.{nearest(name, known)}"
     )

@@ -102,7 +102,7 @@ def _value(name: str, case: Case, seed: int) -> Any:
     values = {
         "input": case.input,
         "case.id": case.id,
-        "case.user": case.user,
+        "case.user": case.asker,
         "case.as_of": case.as_of,
         "seed": seed,
     }

@@ -5,14 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from rag_assets.contracts.cases import Dataset
-from rag_assets.contracts.config import STAGED_SLICES, STAGED_SOURCES, Config
+from rag_assets.contracts.config import SOURCE_SLICES, STAGED_SLICES, STAGED_SOURCES, Config
 from rag_assets.contracts.errors import Problem
+from rag_assets.evaluation.retrieval_valid import NAME as RETRIEVAL_VALID
 from rag_assets.evaluators import Evaluator
 
 _NEEDED = (
     *("dagster", "duckdb", "numpy", "scipy", "sqlalchemy", "pydantic", "yaml", "rich", "ulid"),
     "httpx",
 )
+
+
+_TAKEN = f'"{RETRIEVAL_VALID}" is the metric that every run with a retrieval has anyway.'
 
 
 def check_names(config: Config, problems: list[Problem]) -> None:
@@ -39,6 +43,24 @@ def check_staged_slices(config: Config, problems: list[Problem]) -> None:
                 "declares. Remove this slice."
             )
             problems.append(_problem(config, key, message))
+
+
+def check_source_slices(config: Config, recorded: frozenset[str], problems: list[Problem]) -> None:
+    """Slices that ask the manifest need one, and `stale_source` a recorded context."""
+    for index, name in enumerate(config.slices):
+        message = None
+        if name in SOURCE_SLICES and config.corpus is None:
+            message = (
+                f"{name} asks the manifest, and this config declares none. Name it with the key "
+                "corpus, or remove this slice."
+            )
+        elif name == "stale_source" and "context" not in recorded:
+            message = (
+                "stale_source asks what reached the model, and this system never records that. "
+                "Let the system record its context, or remove this slice."
+            )
+        if message is not None:
+            problems.append(_problem(config, f"slices.{index}", message))
 
 
 def check_staged_metrics(config: Config, problems: list[Problem]) -> None:
@@ -71,8 +93,15 @@ def check_metric_ids(
     """The id of a declared metric is no criterion, and what it is made of is one, of verdicts."""
     kinds = {evaluator.criterion: evaluator.kind for evaluator in evaluators}
     verdicts = [criterion for criterion, kind in kinds.items() if kind == "verdict"]
+    for index, evaluator in enumerate(config.evaluators):
+        if evaluator.criterion == RETRIEVAL_VALID:
+            problems.append(
+                _problem(config, f"evaluators.{index}.criterion", f"{_TAKEN} Take another name.")
+            )
     for index, metric in enumerate(config.metrics):
         messages: dict[str, str] = {}
+        if metric.id == RETRIEVAL_VALID:
+            messages["id"] = f"{_TAKEN} Take another id."
         if metric.id in kinds:
             messages["id"] = (
                 f'The id "{metric.id}" is the criterion of an evaluator; take another one.'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rag_assets.contracts.canonical import canonical_json, digest
@@ -20,6 +20,8 @@ from rag_assets.evaluation.gate import GateDecision, RuleDecision, gate_of, requ
 from rag_assets.evaluation.metrics import MetricValue, measure
 from rag_assets.evaluation.operational import measure_quantile, operational_outcomes
 from rag_assets.evaluation.replicates import evaluator_errors, sample_reasons
+from rag_assets.evaluation.retrieval_valid import NAME as RETRIEVAL_VALID
+from rag_assets.evaluation.retrieval_valid import session_outcomes
 from rag_assets.evaluation.session import Session
 from rag_assets.evaluation.slices import SliceMetric, SliceTable, slice_metrics
 from rag_assets.evaluation.words import Completeness
@@ -83,6 +85,8 @@ def measure_run(session: Session) -> RunMetrics:
     """Measure every criterion over all cases and over every slice, and record it."""
     project = session.project
     level = project.policy.confidence_level if project.policy else DEFAULT_LEVEL
+    if any(one.criterion == RETRIEVAL_VALID for one in project.measured):
+        session.outcomes[RETRIEVAL_VALID] = session_outcomes(session)
     whole = tuple(
         measure(
             one.criterion,
@@ -92,8 +96,9 @@ def measure_run(session: Session) -> RunMetrics:
             level=level,
             keys=session.group_keys,
             samples=one.samples,
+            counts=one.counts,
         )
-        for one in project.criteria
+        for one in project.measured
     )
     if project.config.operational_metrics:
         whole += _measure_operational(session, level)
@@ -201,6 +206,7 @@ def metric_row(run_id: str, metric: MetricValue, scope: str = "global", **extra:
         "groups": group_count(metric),
         "samples": metric.samples,
         "flaky": metric.flaky,
+        "pooled": asdict(metric.pooled) if metric.pooled else None,
         "missing_reasons": dict(metric.missing_reasons),
         "excluded_reasons": dict(metric.excluded_reasons),
         **extra,

@@ -8,10 +8,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from rag_assets.evaluation.case_view import found_leaks
+from rag_assets.evaluation.recorded_sources import RecordedCases, recorded_cases
 from rag_assets.evaluation.views import JudgmentView, RunView
 from rag_assets.evaluation.words import CASE_STAGES
 from rag_assets.store import CaseStage, SampleStage
 from rag_assets.store.reader import Reader
+
+_PASSAGES = ("retrieval", "assembled_context")
+_SHOWN = ("cases", "generation", *_PASSAGES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +81,21 @@ def failed_cases(reader: Reader, view: RunView) -> list[FailedCase]:
     for judgment in reader.run_judgments(view.row.id):
         looked_at.add_judgment(view.judgment(judgment))
     found = [case for case in looked_at.cases.values() if case.went_wrong]
-    payloads = reader.payloads([case.output for case in found if case.output is not None])
-    return [case.conclude(payloads) for case in found]
+    cases = recorded_cases(reader, view.record)
+    stages = ("cases", "generation", *(_PASSAGES if cases.has_corpus else ()))
+    digests = (case.contents.get(stage) for case in found for stage in stages if case.has_output)
+    payloads = reader.payloads([digest for digest in digests if digest is not None])
+    return [case.conclude(payloads, cases) for case in found]
 
 
 @dataclass
 class _Case:
-    """What is gathered of one case. `output` is the digest of its output."""
+    """What is gathered of one case. `contents` maps a stage to the digest of what it produced."""
 
     case_id: str
     stages: set[str] = field(default_factory=set)
-    output: str | None = None
+    contents: dict[str, str] = field(default_factory=dict)
+    judgments: list[JudgmentView] = field(default_factory=list)
     errors: list[Mapping[str, Any]] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     failed: list[JudgmentView] = field(default_factory=list)
@@ -107,18 +116,34 @@ class _Case:
     def went_wrong(self) -> bool:
         return bool(self.errors or self.unfinished or self.failed or self.below or self.missing)
 
-    def conclude(self, payloads: Mapping[str, str]) -> FailedCase:
-        has_output = self.output in payloads
+    @property
+    def has_output(self) -> bool:
+        return "generation" in self.contents
+
+    def conclude(self, payloads: Mapping[str, str], cases: RecordedCases) -> FailedCase:
+        contents = {
+            stage: json.loads(payloads[digest])
+            for stage, digest in self.contents.items()
+            if digest in payloads
+        }
+        has_output = self.has_output and "generation" in contents
         return FailedCase(
             case_id=self.case_id,
             has_output=has_output,
-            output=json.loads(payloads[str(self.output)]) if has_output else None,
+            output=self._output(contents, cases) if has_output else None,
             errors=tuple(self.errors),
             unfinished=self.unfinished,
             failed=tuple(self.failed),
             below=tuple(self.below),
             missing=tuple(self.missing),
         )
+
+    def _output(self, contents: Mapping[str, Any], cases: RecordedCases) -> Any:
+        """The output as it may be shown."""
+        case = cases.case(contents["cases"])
+        found = [contents[stage] for stage in _PASSAGES if stage in contents]
+        redactor = cases.redactor(case, found)
+        return redactor.answer(contents["generation"], found_leaks(self.judgments))
 
 
 class _Cases:
@@ -140,8 +165,8 @@ class _Cases:
             case.errors.append({"stage": row.stage, **json.loads(row.failure)})
         elif row.source == "none":
             case.skipped.append(row.stage)
-        if row.stage == "generation":
-            case.output = row.digest
+        if row.stage in _SHOWN and row.digest is not None:
+            case.contents[row.stage] = row.digest
 
     def add_sample(self, row: SampleStage) -> None:
         """Take in an error of a further sample."""
@@ -155,6 +180,7 @@ class _Cases:
         """Take in an outcome."""
         case = self.cases.setdefault(judgment.case, _Case(judgment.case))
         value = judgment.value
+        case.judgments.append(judgment)
         if judgment.status == "missing":
             case.missing.append(judgment)
         elif value is None:

@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 
 from rag_assets.contracts.cases import Dataset
 from rag_assets.contracts.config import Config
+from rag_assets.contracts.corpus import Corpus
 from rag_assets.contracts.dataset import read_dataset
 from rag_assets.contracts.errors import InputError, Problem
+from rag_assets.contracts.human_labels import HumanLabel
 from rag_assets.contracts.identities import StageKeys
-from rag_assets.contracts.kinds import CITATIONS, CONTEXT, RETRIEVAL
-from rag_assets.contracts.loading import forget_project_modules, load_object
+from rag_assets.contracts.loading import forget_project_modules
 from rag_assets.contracts.metric_config import OperationalMetric
 from rag_assets.contracts.policy import MetricKind, Policy, check_policy, read_policy
-from rag_assets.contracts.text import names
 from rag_assets.evaluation.checks import (
     check_metric_ids,
     check_names,
     check_replicates,
     check_slices,
+    check_source_slices,
     check_staged_metrics,
     check_staged_slices,
     relative,
 )
+from rag_assets.evaluation.corpora import (
+    checked_reference_sets,
+    load_corpus,
+    today,
+    with_reference_sets,
+)
 from rag_assets.evaluation.grouping import group_keys
+from rag_assets.evaluation.labelling import known_to, load_labels, united, with_labels
 from rag_assets.evaluation.matching import Unit
 from rag_assets.evaluation.places import (
     COMPARE_POLICY_FILE,
@@ -37,7 +46,9 @@ from rag_assets.evaluation.places import (
     open_store,
 )
 from rag_assets.evaluation.places import state_folder as state_folder
+from rag_assets.evaluation.readiness import recorded_parts, retry_exceptions, warnings_of
 from rag_assets.evaluation.replicates import Criterion, criteria_of
+from rag_assets.evaluation.retrieval_valid import retrieval_criterion
 from rag_assets.evaluators import Evaluator, build_evaluators
 from rag_assets.evaluators.ranking import RankingParameters
 from rag_assets.store import Store
@@ -51,11 +62,15 @@ class Project:
     """A checked project.
 
     Attributes:
-        config, dataset, evaluators: as the config names them.
+        config, evaluators: as the config names them.
+        dataset: the cases; where there is a corpus, with their reference sets.
+        corpus: the manifest; None where the config declares none.
+        as_of: the date of the cases that name none.
         evaluated: the system, of whichever kind.
         policy: what decides, or None without a policy file.
         retry_on: exception classes that a stage is tried again for.
         warnings: sentences for the person who starts a run.
+        labels: of the label files, and once they are read those of the store; the cases have them.
     """
 
     config: Config
@@ -65,6 +80,9 @@ class Project:
     policy: Policy | None
     retry_on: tuple[type[BaseException], ...]
     warnings: tuple[str, ...]
+    corpus: Corpus | None = None
+    as_of: date = date.min
+    labels: tuple[HumanLabel, ...] = ()
 
     @property
     def is_whole(self) -> bool:
@@ -97,8 +115,18 @@ class Project:
 
     @cached_property
     def criteria(self) -> tuple[Criterion, ...]:
-        """Everything that a run has one outcome of for each case."""
+        """Everything that is judged of each case, or made of what is judged."""
         return criteria_of(self.config, self.evaluators)
+
+    @cached_property
+    def measured(self) -> tuple[Criterion, ...]:
+        """Everything that a run has one outcome of for each case."""
+        return measured_criteria(self.config, self.evaluated, self.evaluators)
+
+    @cached_property
+    def reads_corpus(self) -> bool:
+        """Whether a judgment depends on the manifest."""
+        return self.corpus is not None and any(one.reads_corpus for one in self.evaluators)
 
     @cached_property
     def is_grouped(self) -> bool:
@@ -109,6 +137,22 @@ class Project:
     def store(self) -> Store:
         """The project's store."""
         return open_store(self.config)
+
+    def on(self, day: date) -> Project:
+        """The project on another day: what is admissible may have changed."""
+        if day == self.as_of:
+            return self
+        return replace(self, dataset=with_reference_sets(self.dataset, self.corpus, day), as_of=day)
+
+    @property
+    def reads_labels(self) -> bool:
+        """Whether a judgment is what reviewers said."""
+        return any(one.reads_labels for one in self.evaluators)
+
+    def labelled(self, stored: Iterable[HumanLabel]) -> Project:
+        """The project with the labels of the store beside those of its files."""
+        labels = united(stored, self.labels)
+        return replace(self, dataset=with_labels(self.dataset, labels), labels=labels)
 
     @cached_property
     def keys(self) -> StageKeys:
@@ -148,17 +192,27 @@ def load_project(
     problems: list[Problem] = []
     check_names(config, problems)
     dataset = read_dataset(config.dataset, problems, name=relative(config.dataset, config.root))
+    corpus, as_of = load_corpus(config, problems), today()
+    if dataset is not None:
+        dataset = checked_reference_sets(config, dataset, corpus, as_of, problems)
     system = load_system(config, config_path.name, dataset, problems)
     evaluators = build_evaluators(
         config.evaluators,
         file=config_path.name,
         depth=system.depth if isinstance(system, StagedSystem) else None,
-        recorded=_recorded(system),
+        recorded=recorded_parts(system),
         dataset=dataset,
         root=config.root,
         problems=problems,
+        has_corpus=config.corpus is not None,
+        label_disagreement=config.label_disagreement,
     )
+    # What a label may be about is only known when all evaluators could be built.
+    labels: tuple[HumanLabel, ...] = ()
+    if dataset is not None and not problems:
+        labels = load_labels(config, known_to(dataset, evaluators), problems)
     check_staged_slices(config, problems)
+    check_source_slices(config, recorded_parts(system), problems)
     check_staged_metrics(config, problems)
     check_replicates(config, problems)
     if dataset is not None:
@@ -166,12 +220,15 @@ def load_project(
     check_metric_ids(config, evaluators, problems)
     policy = None
     if with_policy:
-        policy = _policy(config, policy_path, evaluators, dataset, problems)
-    retry_on = _retry_on(config, problems)
+        criteria = measured_criteria(config, system, evaluators)
+        policy = _policy(config, policy_path, criteria, dataset, problems)
+    retry_on = retry_exceptions(config, problems)
     if problems or dataset is None or system is None:
         raise InputError(problems, shown=PROBLEMS_SHOWN)
-    warnings = _warnings(system, evaluators, dataset)
-    return Project(config, dataset, system, evaluators, policy, retry_on, warnings)
+    warnings = warnings_of(system, evaluators, dataset)
+    dataset = with_labels(dataset, labels) if labels else dataset
+    parts = (config, dataset, system, evaluators, policy, retry_on, warnings)
+    return Project(*parts, corpus=corpus, as_of=as_of, labels=labels)
 
 
 def check_comparison_policy(project: Project) -> None:
@@ -183,9 +240,18 @@ def check_comparison_policy(project: Project) -> None:
     config, problems = project.config, list[Problem]()
     path = config.root / COMPARE_POLICY_FILE
     if path.is_file():
-        _policy(config, path, project.evaluators, project.dataset, problems)
+        _policy(config, path, project.measured, project.dataset, problems)
     if problems:
         raise InputError(problems, shown=PROBLEMS_SHOWN)
+
+
+def measured_criteria(
+    config: Config, system: StagedSystem | BlackBox | None, evaluators: tuple[Evaluator, ...]
+) -> tuple[Criterion, ...]:
+    """The criteria of the evaluators, what is made of them, and run coverage."""
+    is_recorded = system is not None and "retrieval" in recorded_parts(system)
+    coverage = retrieval_criterion(config, is_recorded=is_recorded)
+    return (*criteria_of(config, evaluators), *([coverage] if coverage else []))
 
 
 def is_grouped(dataset: Dataset) -> bool:
@@ -207,7 +273,7 @@ def metric_kinds(
 def _policy(
     config: Config,
     named: Path | None,
-    evaluators: tuple[Evaluator, ...],
+    criteria: tuple[Criterion, ...],
     dataset: Dataset | None,
     problems: list[Problem],
 ) -> Policy | None:
@@ -222,7 +288,7 @@ def _policy(
         check_policy(
             policy,
             metric_kinds(
-                criteria_of(config, evaluators),
+                criteria,
                 config.operational_metrics,
                 grouped=is_grouped(dataset),
             ),
@@ -231,74 +297,3 @@ def _policy(
             name=name,
         )
     return policy
-
-
-def _retry_on(config: Config, problems: list[Problem]) -> tuple[type[BaseException], ...]:
-    classes: list[type[BaseException]] = []
-    for index, reference in enumerate(config.system.retries.retry_on):
-        key = f"system.retries.retry_on.{index}"
-        place = (config.path.name, config.lines.get(key, 0), key)
-        try:
-            loaded = load_object(reference, config.root)
-        except InputError as error:
-            problems.append(Problem(*place, str(error)))
-            continue
-        if isinstance(loaded, type) and issubclass(loaded, BaseException):
-            classes.append(loaded)
-        else:
-            problems.append(Problem(*place, f"{reference} is not an exception class."))
-    return tuple(classes)
-
-
-def _recorded(system: StagedSystem | BlackBox | None) -> frozenset[str]:
-    """The parts that evaluators can read; of a staged system, citations only where a path is."""
-    if isinstance(system, BlackBox):
-        kinds = {"retrieval": RETRIEVAL, "context": CONTEXT, "citations": CITATIONS}
-        return frozenset(part for part, kind in kinds.items() if kind in system.records)
-    cites = system is None or system.citations_path is not None
-    return frozenset({"retrieval", "context", *(["citations"] if cites else [])})
-
-
-def _warnings(
-    system: StagedSystem | BlackBox, evaluators: Sequence[Evaluator], dataset: Dataset
-) -> tuple[str, ...]:
-    found: list[str] = []
-    if isinstance(system, StagedSystem) and system.index_version is None:
-        found.append(
-            "No index_version is declared: retrieval stays cached until the code changes. Set "
-            "system.rag.index_version to a string, a file or a callable that changes with the "
-            "index."
-        )
-    for evaluator in evaluators:
-        # The first case that is not excluded settles it.
-        if all(evaluator.exclusion(case) for case in dataset.cases):
-            reasons = sorted({str(evaluator.exclusion(case)) for case in dataset.cases})
-            found.append(
-                f"{evaluator.criterion} excludes every case ({', '.join(reasons)}): it "
-                f"measures nothing. Check the parameters of {evaluator} against the dataset."
-            )
-    return tuple(found)
-
-
-def selection(dataset: Dataset, pattern: str | None, limit: int | None) -> tuple[str, ...] | None:
-    """The ids of the cases that a run is restricted to; None for all of them.
-
-    Args:
-        dataset: the suite.
-        pattern: a glob over case ids.
-        limit: the first so many of those that match, ≥ 1.
-
-    Raises:
-        InputError: the pattern matches nothing; the nearest ids are listed.
-    """
-    import difflib
-
-    if pattern is None and limit is None:
-        return None
-    ids = [case.id for case in dataset.cases]
-    chosen = [one for one in ids if pattern is None or names(pattern, one)]
-    if not chosen:
-        near = difflib.get_close_matches(pattern or "", ids, n=3, cutoff=0.3)
-        hint = f" Nearest ids: {', '.join(near)}." if near else ""
-        raise InputError(f'--cases "{pattern}" matches none of the {len(ids)} cases.{hint}')
-    return tuple(chosen[:limit])

@@ -13,12 +13,14 @@ from rag_assets.contracts.canonical import NotJsonError, canonical_json, digest
 from rag_assets.contracts.cases import Case
 from rag_assets.contracts.errors import ArtifactError
 from rag_assets.evaluation.assembly import assemble
-from rag_assets.evaluation.matching import match_relevant
+from rag_assets.evaluation.matching import holds_stale, match_relevant
 from rag_assets.evaluation.memo import Batch, Work, case_stage_row
 from rag_assets.evaluation.session import CaseResult, Counted, Session
 from rag_assets.evaluation.words import Stage
 from rag_assets.store import StageResult
 from rag_assets.store.reader import Reader
+from rag_assets.systems.blackbox import denied_retrieval
+from rag_assets.systems.current import current_case
 
 
 def take_cases(session: Session) -> None:
@@ -110,7 +112,8 @@ class RetrievalStage:
         count_result(session, "retrieve", result)
 
     def _accept(self, value: Any) -> dict[str, Any]:
-        return parse_retrieval(value, self._depth).record()
+        record = parse_retrieval(value, self._depth).record()
+        return denied_retrieval(record) if current_case().recorder.is_denied else record
 
 
 class AssemblyStage:
@@ -266,15 +269,15 @@ def kept_passages(
     session: Session, reader: Reader, cases: Sequence[Case]
 ) -> Iterator[tuple[Case, list[Passage]]]:
     """The passages of each assembled context: as they were retrieved, or as the context has them
-    where they were not; note which contexts the budget has cut."""
+    where they were not; note what slices ask of the contexts."""
     assembled = session.results["assembled_context"]
     contexts = session.payloads(reader, (str(assembled[case.id].digest) for case in cases))
     retrievals = _retrievals(session, reader, cases)
     for case in cases:
         context = json.loads(contexts[str(assembled[case.id].digest)])
-        session.facts_of(case.id).truncated = any(
-            dropped["reason"] == "token_budget" for dropped in context["dropped"]
-        )
+        facts = session.facts_of(case.id)
+        facts.truncated = any(one["reason"] == "token_budget" for one in context["dropped"])
+        facts.stale = holds_stale(case, context["items"])
         candidates = retrievals[case.id].candidates
         yield (
             case,

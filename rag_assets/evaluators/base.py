@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
@@ -13,11 +13,15 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 from rag_assets.contracts.artifacts import Citations, Context, Retrieval
 from rag_assets.contracts.canonical import canonical_json, digest
 from rag_assets.contracts.cases import Case
+from rag_assets.contracts.human_labels import About, Disagreement
 from rag_assets.contracts.validation import FileModel
 
 Kind = Literal["verdict", "score"]
 Part = Literal["output", "retrieval", "context", "citations"]
 T = TypeVar("T")
+
+SOURCES = ("user", "as_of", "corpus")
+"""What decides which documents are admissible, in the words of `case_reads`."""
 
 COMMON_MISSES: Mapping[str, str] = {
     "execution_error": "the stage that makes what it reads raised, or the service failed",
@@ -46,13 +50,17 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A case and what the system made of it. Any part but the case can be absent."""
+    """A case and what the system made of it. Any part but the case can be absent.
+
+    `parts` holds the outcomes of the criteria that an evaluator is made of.
+    """
 
     case: Case
     output: Any
     retrieval: Retrieval | Absent
     context: Context | Absent
     citations: Citations | Absent
+    parts: Mapping[str, Outcome] = field(default_factory=dict)
 
 
 def present(part: T | Absent) -> T:
@@ -97,9 +105,9 @@ class Outcome:
         return cls("observed", value, None, detail)
 
     @classmethod
-    def excluded(cls, reason: str) -> Self:
+    def excluded(cls, reason: str, detail: Any = None) -> Self:
         """The criterion does not apply to this case."""
-        return cls("excluded", None, reason)
+        return cls("excluded", None, reason, detail)
 
     @classmethod
     def missing(cls, reason: str, detail: Any = None) -> Self:
@@ -115,11 +123,19 @@ class Project:
         root: the project folder; relative paths and modules are looked for there.
         depth: the declared retrieval depth, None where the system declares none.
         cases: all cases of the dataset.
+        has_corpus: whether a manifest is declared.
+        label_disagreement: what the labels of reviewers who disagree come to.
+        parts: the evaluators whose outcomes another one may be made of.
+        parts_are_known: whether these are all that the config declares.
     """
 
     root: Path
     depth: int | None
     cases: tuple[Case, ...]
+    has_corpus: bool = False
+    label_disagreement: Disagreement = "exclude"
+    parts: tuple[Evaluator, ...] = ()
+    parts_are_known: bool = False
 
 
 class Parameters(FileModel):
@@ -165,6 +181,19 @@ class Evaluator(ABC):
     home: Path = Path(__file__).parent
     """The folder whose frames a traceback shows when the evaluator raises."""
 
+    built_after: ClassVar[int] = 0
+    """How many other evaluators build on each other before it: it knows all with a lower number."""
+    labelled_about: ClassVar[tuple[About, ...]] = ("answer",)
+    """What of an answer reviewers label for it."""
+    reads_labels: ClassVar[bool] = False
+    """Whether its value is what reviewers said."""
+    counts: ClassVar[str | None] = None
+    """What a ratio of a case is a share of ("claims"); its detail then holds both `counts`."""
+    is_constraint: ClassVar[bool] = False
+    """Whether a single failure is a violation, which no mean makes good."""
+    parts: tuple[Evaluator, ...] = ()
+    """Evaluators whose outcomes it is made of. Such an evaluator is not memoized."""
+
     criterion: str
     parameters: Parameters
 
@@ -202,9 +231,18 @@ class Evaluator(ABC):
         """Exactly what is read of a case, as JSON; a judgment is reused only when it is equal."""
         return None
 
+    def reads_of_labels(self, case: Case, answer_digest: str) -> Any:
+        """Exactly what is read of the labels of one answer to a case, as JSON."""
+        return None
+
     @abstractmethod
     def evaluate(self, evidence: Evidence) -> Outcome:
         """The outcome for a case that is not excluded; every part in `reads` is there."""
+
+    @property
+    def reads_corpus(self) -> bool:
+        """Whether it, or what it is made of, asks which documents are admissible."""
+        return "corpus" in self.case_reads or any(one.reads_corpus for one in self.parts)
 
     def definition(self) -> dict[str, Any]:
         """Everything that decides the value for given evidence, as JSON."""

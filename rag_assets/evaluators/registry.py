@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
 from rag_assets.contracts.cases import Dataset
 from rag_assets.contracts.config import EvaluatorEntry
 from rag_assets.contracts.errors import InputError, Problem, nearest
+from rag_assets.contracts.human_labels import Disagreement
 from rag_assets.contracts.validation import validate
 from rag_assets.contracts.yaml_source import YamlSource
+from rag_assets.evaluators.acceptance import TaskAcceptance
+from rag_assets.evaluators.admissible import (
+    AdmissibleCitations,
+    AdmissibleContext,
+    AdmissibleRetrieval,
+)
 from rag_assets.evaluators.answer import Contains, Exact, Regex
 from rag_assets.evaluators.base import Evaluator, Parameters, Project
 from rag_assets.evaluators.citations import CitationValidity
+from rag_assets.evaluators.conduct import Abstention, BehaviorCheck
+from rag_assets.evaluators.coverage import EvidenceCoverage
 from rag_assets.evaluators.custom import Custom
+from rag_assets.evaluators.labelled import ClaimSupport, ContextSupport, FactCoverage
+from rag_assets.evaluators.leak_check import NoLeak
 from rag_assets.evaluators.ranking import (
     AveragePrecision,
     HitRate,
@@ -39,6 +52,17 @@ EVALUATORS: tuple[type[Evaluator], ...] = (
     AveragePrecision,
     Ndcg,
     CitationValidity,
+    EvidenceCoverage,
+    AdmissibleContext,
+    AdmissibleRetrieval,
+    AdmissibleCitations,
+    NoLeak,
+    Abstention,
+    BehaviorCheck,
+    ClaimSupport,
+    FactCoverage,
+    ContextSupport,
+    TaskAcceptance,
 )
 """Every type of this version, in the order of the documentation."""
 
@@ -50,17 +74,6 @@ _LATER = frozenset(
         "rubric_judge",
         "answer_equivalence_judge",
         "claims_judge",
-        "admissible_context",
-        "admissible_retrieval",
-        "admissible_citations",
-        "no_leak",
-        "abstention",
-        "behavior",
-        "evidence_coverage",
-        "claim_support",
-        "fact_coverage",
-        "context_support",
-        "task_acceptance",
     }
 )
 
@@ -74,6 +87,8 @@ def build_evaluators(
     dataset: Dataset | None,
     root: Path,
     problems: list[Problem],
+    has_corpus: bool = False,
+    label_disagreement: Disagreement = "exclude",
 ) -> tuple[Evaluator, ...]:
     """Build what a config declares, and check it against the system and the dataset.
 
@@ -86,13 +101,22 @@ def build_evaluators(
             kind of recall is not known.
         root: the project folder.
         problems: one problem for each error is appended here.
+        has_corpus: whether a manifest is declared.
+        label_disagreement: what the labels of reviewers who disagree come to.
 
     Returns:
         The evaluators that could be built: all of them when no problem was appended.
     """
-    project = Project(root, depth, dataset.cases if dataset else ())
+    cases = dataset.cases if dataset else ()
+    project = Project(root, depth, cases, has_corpus, label_disagreement)
     builders = [_Builder(entry, index, file, problems) for index, entry in enumerate(entries)]
-    built = [found for item in builders if (found := item.build(project, recorded)) is not None]
+    found: dict[_Builder, Evaluator | None] = {}
+    for _, level in groupby(sorted(builders, key=_Builder.built_after), key=_Builder.built_after):
+        parts = tuple(one for one in found.values() if one is not None)
+        # Of one that could not be built, nobody knows whether it is a verdict.
+        project = replace(project, parts=parts, parts_are_known=len(parts) == len(found))
+        found |= {one: one.build(project, recorded) for one in level}
+    built = [made for one in builders if (made := found[one]) is not None]
     _check_criteria(builders)
     if dataset is not None:
         problems += _case_problems(built, dataset, root)
@@ -111,6 +135,11 @@ class _Builder:
         self.criterion = entry.criterion
         lines = {f"{self.key}.{name}": line for name, line in entry.lines.items()}
         self.source = YamlSource(file, {}, lines | {self.key: entry.line}, {})
+
+    def built_after(self) -> int:
+        """How many others build on each other before it; one of an unknown type builds on none."""
+        cls = _TYPES.get(self.entry.type)
+        return 0 if cls is None else cls.built_after
 
     def report(self, name: str, message: str) -> None:
         self.problems.append(self.source.problem(f"{self.key}.{name}", message))

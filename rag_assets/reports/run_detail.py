@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
+from rag_assets.evaluation.agreement import Agreement
+from rag_assets.evaluation.constraints import Violated
 from rag_assets.evaluation.views import RunView
 from rag_assets.evaluation.wording import NO_RUN_RULE, cases_text, time_text
+from rag_assets.reports.agreement_list import agreement_lines
 from rag_assets.reports.layout import Line, block, blocks, line
 from rag_assets.reports.measures import (
     decision_rows,
@@ -14,15 +18,24 @@ from rag_assets.reports.measures import (
     metric_rows,
     run_heading,
 )
+from rag_assets.reports.violation_list import violation_lines
 
 
-def run_detail(view: RunView, reference: str, width: int | None) -> list[Line]:
+def run_detail(
+    view: RunView,
+    reference: str,
+    width: int | None,
+    violated: Sequence[Violated] = (),
+    agreed: Sequence[Agreement] = (),
+) -> list[Line]:
     """State, decisions and metrics of a run, as they were recorded.
 
     Args:
         view: the run.
         reference: how the reader named it, for the command to type next.
         width: columns of the terminal; None for no limit.
+        violated: the cases that failed a hard constraint.
+        agreed: how far pairs of reviewers agree.
     """
     return blocks(
         [
@@ -35,6 +48,8 @@ def run_detail(view: RunView, reference: str, width: int | None) -> list[Line]:
         failure_lines(view),
         [*_gate(view), *decision_rows(view.decisions, width, in_full=True)],
         metric_rows(view.metrics, width, in_full=True),
+        violation_lines(violated, reference, width),
+        agreement_lines(agreed),
         [line(f"Next: rag-assets inspect {reference} --failures")],
     )
 

@@ -73,12 +73,15 @@ class Parent:
 
 
 def judging_only(project: Project, criterion: str) -> Project:
-    """The project with this criterion alone, one sample of each case, and no slices."""
+    """The project with this criterion and what it is made of, one sample a case, and no slices."""
     chosen = next(one for one in project.criteria if one.criterion == criterion)
     own = chosen.every or criterion
+    parts = {
+        part.criterion for one in project.evaluators if one.criterion == own for part in one.parts
+    }
     made = tuple(one for one in project.config.metrics if one.id == criterion)
     config = project.config.model_copy(update={"replicates": 1, "slices": (), "metrics": made})
-    evaluators = tuple(one for one in project.evaluators if one.criterion == own)
+    evaluators = tuple(one for one in project.evaluators if one.criterion in {own, *parts})
     return replace(project, config=config, evaluators=evaluators)
 
 

@@ -1,0 +1,13 @@
+"""What a right answer is, for questions that ask for one thing or for two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def states_all(output: dict[str, Any], expected: dict[str, Any]) -> bool | dict[str, str]:
+    """Whether an answer states everything that was asked for, without regard to case."""
+    if expected["behavior"] != "answer":
+        return {"excluded": "no_answer_expected"}
+    answer = output["answer"].casefold()
+    return all(text.casefold() in answer for text in expected["answers"])
