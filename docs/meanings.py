@@ -6,12 +6,16 @@ CONFIG = {
     "version": "the version of this format",
     "project": "a label for the project; also the name of its asset group in Dagster",
     "dataset": "the cases: a JSON Lines file",
+    "corpus": (
+        "the manifest: which documents there are, who may see them and when they hold; a `.jsonl`, "
+        "`.csv` or `.tsv` file, see [sources](../sources.md)"
+    ),
     "suite": "`sample`: the cases were drawn from a population, of which reports then speak",
     "system": "what is evaluated, see below",
     "evaluators": "at least one entry, see below",
     "slices": (
-        "every metric again for a part of the cases: `metadata.<key>`, `relevant_position` or "
-        "`context_truncated`"
+        "every metric again for a part of the cases: `metadata.<key>`, `relevant_position`, "
+        "`context_truncated`, and with a corpus `admissible_source` and `stale_source`"
     ),
     "min_slice_support": "fewer cases than this in a slice: no interval",
     "concurrency": "see below",
@@ -152,7 +156,10 @@ POLICY = {
     "required_cases": "ids or globs of cases that must be observed",
     "rules": "at least one rule, see below",
     "rules.id": "a unique name",
-    "rules.metric": "the criterion of an evaluator",
+    "rules.metric": (
+        "the criterion of an evaluator, the id of a metric, or `retrieval_valid`: of how many "
+        "cases there is a retrieval"
+    ),
     "rules.kind": (
         "without it, a threshold rule: exactly one of `min` and `max`. `run` decides threshold and "
         "`observed_count` rules; the other kinds speak of two runs"

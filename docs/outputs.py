@@ -34,6 +34,8 @@ PAGES = (
     "docs/diagnosis.md",
     "docs/from-a-to-b.md",
     "docs/imports.md",
+    "docs/sources.md",
+    "examples/access_rag/README.md",
     "examples/blackbox_rag/README.md",
     "examples/support_rag/README.md",
 )

@@ -59,7 +59,7 @@ def entry(type, criterion=None, *, line=10, lines=None, **parameters):
     )
 
 
-def build_all(*entries, cases=(), depth=None, recorded=ALL_RECORDED, root=NOWHERE):
+def build_all(*entries, cases=(), depth=None, recorded=ALL_RECORDED, root=NOWHERE, has_corpus=True):
     """The evaluators and the problems."""
     problems = []
     dataset = Dataset(root / "cases.jsonl", tuple(cases), "digest")
@@ -71,6 +71,7 @@ def build_all(*entries, cases=(), depth=None, recorded=ALL_RECORDED, root=NOWHER
         dataset=dataset,
         root=root,
         problems=problems,
+        has_corpus=has_corpus,
     )
     return built, [str(problem) for problem in problems]
 

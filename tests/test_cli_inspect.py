@@ -248,7 +248,14 @@ def test_json_of_a_run(example):
         "INSUFFICIENT_EVIDENCE",
         "PASS",
     ]
-    assert len(document["metrics"]) == 5
+    assert [one["metric"] for one in document["metrics"]] == [
+        "answer_correct",
+        "hit_rate_at_2",
+        "recall_at_2",
+        "ndcg_at_6",
+        "citations_valid",
+        "retrieval_valid",
+    ]
     billing = next(one for one in document["slices"] if one["slice"]["value"] == "billing")
     assert billing["slice"]["support"] == 7
     assert billing["slice"]["p_value"] == pytest.approx(0.6853146853146853)
@@ -260,10 +267,11 @@ def test_an_unknown_case_lists_the_nearest(example):
     assert 'has no case "refund_anual". The nearest ids are refund_annual,' in result.stderr
 
 
-def test_failures_and_case_exclude_each_other(example):
-    result = call(example, "inspect", "latest", "--case", "refund_annual", "--failures")
+@pytest.mark.parametrize("one", ["--failures", "--violations"])
+def test_parts_of_a_run_exclude_each_other(example, one):
+    result = call(example, "inspect", "latest", "--case", "refund_annual", one)
     assert result.exit_code == 2
-    assert "--failures and --case exclude each other" in result.stderr
+    assert f"{one} and --case exclude each other" in result.stderr
 
 
 def row(number: int, **changes) -> RunRow:

@@ -38,6 +38,14 @@ TYPES = [
     "average_precision",
     "ndcg",
     "citation_validity",
+    "evidence_coverage",
+    "admissible_context",
+    "admissible_retrieval",
+    "admissible_citations",
+    "no_leak",
+    "abstention",
+    "behavior",
+    "task_acceptance",
 ]
 
 
@@ -54,7 +62,9 @@ def test_an_unknown_type_is_refused_with_the_nearest_one():
             f"{PLACE}:10: evaluators.0.type: There is no evaluator type hitrate. "
             'Did you mean "hit_rate"? The types are: contains, exact, exact_match, regex, '
             "json_schema, numeric, token_f1, custom, hit_rate, recall, precision, mrr, "
-            "average_precision, ndcg, citation_validity."
+            "average_precision, ndcg, citation_validity, evidence_coverage, admissible_context, "
+            "admissible_retrieval, admissible_citations, no_leak, abstention, behavior, "
+            "task_acceptance."
         )
     ]
 
@@ -67,17 +77,9 @@ def test_an_unknown_type_is_refused_with_the_nearest_one():
         "rubric_judge",
         "answer_equivalence_judge",
         "claims_judge",
-        "admissible_context",
-        "admissible_retrieval",
-        "admissible_citations",
-        "no_leak",
-        "abstention",
-        "behavior",
-        "evidence_coverage",
         "claim_support",
         "fact_coverage",
         "context_support",
-        "task_acceptance",
     ],
 )
 def test_a_type_that_comes_later_says_so(later):
@@ -388,9 +390,11 @@ def test_the_declaration_of_one_type():
     declared = {item["type"]: item for item in describe()}["hit_rate"]
     assert declared["criterion"] == "hit_rate_at_<k>"
     assert (declared["kind"], declared["range"]) == ("verdict", [0.0, 1.0])
-    assert (declared["reads"], declared["case_reads"]) == (["retrieval"], ["expected.relevant"])
+    assert declared["reads"] == ["retrieval"]
+    assert declared["case_reads"] == ["expected.relevant", "user", "as_of", "corpus"]
     assert declared["excluded"] == {
-        "no_relevance_labels": "the case labels nothing with a grade above 0"
+        "no_relevance_labels": "the case labels nothing with a grade above 0",
+        "no_admissible_source": "nothing that the case labels is admissible for its user and date",
     }
     assert next(iter(declared["missing"])) == "retrieval_too_shallow"
     assert declared["parameters"] == [
@@ -430,6 +434,12 @@ def test_types_and_defaults_of_parameters():
     assert parameters["custom", "kind"] == ("verdict or score", None)
     assert parameters["ndcg", "k"] == ("integer", 10)
     assert parameters["citation_validity", "require_citations"] == ("boolean", False)
+    assert parameters["evidence_coverage", "at"] == ("retrieval or context", "retrieval")
+    assert parameters["abstention", "patterns"] == ("list of string", None)
+    assert parameters["behavior", "patterns"] == (
+        "mapping of abstain, clarify, report_error, answer",
+        None,
+    )
 
 
 def test_judging_costs_little():

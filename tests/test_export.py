@@ -131,6 +131,7 @@ def test_a_line_holds_all_of_a_case(bundle):
         "chunk_id": None,
         "score": None,
         "relevant": True,
+        "inadmissible": None,
         "fate": "context",
         "tokens": None,
     }

@@ -50,6 +50,18 @@ def test_generation_is_sampled_and_retrieval_is_not(sample: SampleProject) -> No
     assert again.counts["execution"] == {"hit": 9}
 
 
+def test_a_contract_is_judged_for_every_sample(sample: SampleProject) -> None:
+    sample.replace("app.py", "        return answer_of(context)", FLAKY)
+    more = "  - {type: task_acceptance, all_of: [answer_correct, hit_rate_at_2]}\nreplicates: 3\n"
+    sample.replace("rag_assets.yaml", "replicates: 3\n", more)
+    run = sample.run()
+    values = {one: run.judgment(one, "task_acceptance").value for one in ("one", "two", "far")}
+    # The first sample of "two" answers with nothing; "far" retrieves its document too late.
+    assert values == {"one": 1.0, "two": pytest.approx(2 / 3), "far": 0.0}
+    metric = run.metric("task_acceptance")
+    assert (json.loads(metric.payload)["samples"], json.loads(metric.payload)["flaky"]) == (3, 1)
+
+
 def test_more_samples_execute_only_those_that_are_new(sample: SampleProject) -> None:
     sample.replace("rag_assets.yaml", "replicates: 3", "replicates: 1")
     sample.first_run()

@@ -71,6 +71,23 @@ def test_new_code_of_generate_makes_all_generations_stale(ran: SampleProject) ->
     assert shown(ran) == FRESH | {"generation": set(CASES)}
 
 
+def test_a_new_manifest_makes_all_judgments_stale_and_nothing_else(
+    sample: SampleProject,
+) -> None:
+    documents = "".join(f'{{"doc_id": "{one}"}}\n' for one in "abcdefgh")
+    sample.write("corpus.jsonl", documents)
+    sample.replace("rag_assets.yaml", "project: sample", "project: sample\ncorpus: corpus.jsonl")
+    sample.run()
+    assert shown(sample) == FRESH
+    sample.write("corpus.jsonl", documents + '{"doc_id": "i"}\n')
+    materialize(sample, "judgments", partition="one")
+    assert shown(sample) == FRESH | {"judgments": {"two", "far"}}
+    sample.calls()
+    sample.run()
+    assert sample.calls() == {}
+    assert shown(sample) == FRESH
+
+
 def test_going_back_and_forth_is_fresh_after_each_run(ran: SampleProject) -> None:
     for old, new in [("v1", "v2"), ("v2", "v1"), ("v1", "v2")]:
         ran.replace("rag_assets.yaml", f"index_version: {old}", f"index_version: {new}")

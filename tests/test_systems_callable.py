@@ -260,8 +260,11 @@ def test_an_attempt_starts_with_nothing_recorded(place: Place) -> None:
 def test_denied_is_a_result_without_candidates(place: Place) -> None:
     kinds = ["retrieval/v1", "context/v1"]
     found = outcome(place, "case.denied()\nreturn {'answer': None}", records=kinds)
-    empty = {"query": None, "depth": None, "candidates": []}
-    assert found == Execution({"answer": None}, {"retrieval/v1": empty}, "denied", {})
+    nothing = {
+        "retrieval/v1": {"query": None, "depth": None, "candidates": [], "state": "denied"},
+        "context/v1": {"items": [], "dropped": [], "token_budget": None, "source": "retrieval"},
+    }
+    assert found == Execution({"answer": None}, nothing, "denied", {})
     assert found.complete() is found
 
 

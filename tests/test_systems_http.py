@@ -1,7 +1,6 @@
 """HTTP systems against a real server on loopback."""
 
 import json
-import socket
 import threading
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blackboxes import Place, a_case, call_of, called, failure
-from http_service import Asked, Reply, serving_http
+from http_service import Asked, Reply, closed_port, serving_http
 from rag_assets.contracts.errors import ArtifactError
 from rag_assets.systems.blackbox import BlackBox, Execution
 from rag_assets.systems.retry_after import retry_after_s
@@ -414,12 +413,6 @@ def test_a_service_that_hangs_costs_attempts_times_the_time_out(place: Place) ->
         assert states(found[case_id]) == [("timeout", None)] * 2
         assert script.asked[case_id] == 2
     assert found["h3"].failure is None
-
-
-def closed_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 def test_a_service_that_is_not_there_is_tried_again(place: Place) -> None:

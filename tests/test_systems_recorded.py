@@ -89,7 +89,19 @@ def test_json_lines(place: Place) -> None:
             {},
         ),
         "two": Execution(
-            {"answer": None, "abstained": True}, {"retrieval/v1": retrieval()}, "denied", {}
+            {"answer": None, "abstained": True},
+            {
+                "retrieval/v1": {**retrieval(), "state": "denied"},
+                "context/v1": {
+                    "items": [],
+                    "dropped": [],
+                    "token_budget": None,
+                    "source": "retrieval",
+                },
+                "citations/v1": {"ids": []},
+            },
+            "denied",
+            {},
         ),
         "far": ("timeout", "TimeoutError", "no answer in 30 s"),
     }
@@ -157,7 +169,10 @@ def test_a_case_without_a_row_is_not_recorded(place: Place) -> None:
         ({"state": "error", "error": "x"}, ("execution_error", "RecordedError", "x")),
         ({"state": "empty"}, Execution({}, {"retrieval/v1": retrieval()}, "empty", {})),
         ({"doc_ids": []}, Execution({}, {"retrieval/v1": retrieval()}, "empty", {})),
-        ({"state": "denied"}, Execution({}, {"retrieval/v1": retrieval()}, "denied", {})),
+        (
+            {"state": "denied"},
+            Execution({}, {"retrieval/v1": {**retrieval(), "state": "denied"}}, "denied", {}),
+        ),
         ({"doc_ids": None}, Execution({}, {}, None, {})),
         ({"state": None, "error": ""}, Execution({}, {}, None, {})),
     ],
@@ -296,8 +311,8 @@ def test_states(place: Place, row: dict[str, Any], expected: Any) -> None:
             'The column "answer" stands here twice; keep one.',
         ),
         ("r.csv", 'case_id\none\n"two\n', 3, "", "The row cannot be read: unexpected end of data."),
-        ("r.csv", "case_id,answer\n", 0, "", "The file holds no row of results."),
-        ("r.jsonl", "\n\r\n", 0, "", "The file holds no row of results."),
+        ("r.csv", "case_id,answer\n", 0, "", "The file holds no row."),
+        ("r.jsonl", "\n\r\n", 0, "", "The file holds no row."),
         (
             "r.csv",
             BOM + b"case_id\none\n\xff\n",

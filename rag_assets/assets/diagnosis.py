@@ -21,6 +21,7 @@ from rag_assets.assets.serialization import AssetEvent
 from rag_assets.contracts.canonical import digest
 from rag_assets.contracts.errors import ContractError, InputError
 from rag_assets.contracts.loading import activate
+from rag_assets.evaluation.corpora import today
 from rag_assets.evaluation.diagnosis.diagnosing import diagnose
 from rag_assets.evaluation.diagnosis.interventions import token_budget
 from rag_assets.evaluation.diagnosis.planning import (
@@ -108,7 +109,7 @@ def diagnosis_job(project: Project, suite: Suite) -> dg.JobDefinition:
         activate(project.config.root)
         try:
             with project.store.reading() as reader:
-                plan = plan_diagnosis(reader, project, config.request())
+                plan = plan_diagnosis(reader, project.on(today()), config.request())
             context.log.info(f"{counted(plan.generations, 'generation')} will be executed.")
             for view in diagnose(plan, current_observer(), context.run_id):
                 _write(context, suite, view, plan.run.row.dagster_run_id)

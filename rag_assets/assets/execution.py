@@ -24,6 +24,7 @@ from rag_assets.evaluation.concluding import (
     decisions_digest,
     measure_run,
 )
+from rag_assets.evaluation.corpora import today
 from rag_assets.evaluation.interrupts import finishing_calls
 from rag_assets.evaluation.lifecycle import end_run, new_run_id, start_run
 from rag_assets.evaluation.pipeline import go_through
@@ -200,6 +201,7 @@ def _start(
     settings: SuiteRun,
     first: Stage,
 ) -> SuiteExecution:
+    project = project.on(today())
     tags = context.run.tags
     ranged = "dagster/partition" in tags or "dagster/asset_partition_range_start" in tags
     wanted: Sequence[str] | None = context.partition_keys if ranged else settings.cases
@@ -260,7 +262,8 @@ def _selected_stages(
     if run.asset_selection:
         chosen = [stage for stage in STAGES if suite.key(stage) in run.asset_selection]
     elif run.asset_check_selection:
-        chosen = ["gate"]
+        checked = {check.asset_key for check in run.asset_check_selection}
+        chosen = [stage for stage in STAGES if suite.key(stage) in checked]
     else:
         chosen = list(STAGES)
     if run.step_keys_to_execute is not None:

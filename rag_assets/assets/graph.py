@@ -7,13 +7,16 @@ the events of an asset are written in bulk, one for each case that changed.
 
 # Dagster looks at the annotation of `context` itself, so annotations are not postponed here.
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import dagster as dg
 
 from rag_assets.assets.execution import SuiteExecution, code_versions, execution_of, forget, steps
-from rag_assets.assets.keys import INDEX, Suite, check_names, step_name
+from rag_assets.assets.keys import CORPUS, INDEX, Suite, check_names, step_name
+from rag_assets.assets.violation_checks import violation_check, violation_specs
 from rag_assets.contracts.rules import Rule
 from rag_assets.evaluation.deciding import rules_for
 from rag_assets.evaluation.project import Project
@@ -24,6 +27,7 @@ _WHOLE_DESCRIPTIONS: Mapping[Stage, str] = {
     "assembled_context": "What the system reported to have given its model, as it was recorded.",
     "generation": "What the system answered: one call for each case.",
 }
+_IS = "its data version is"
 _SEVERITY = {"FAIL": dg.AssetCheckSeverity.ERROR}
 _DESCRIPTIONS: Mapping[Stage, str] = {
     "cases": "The labelled cases of the dataset.",
@@ -37,27 +41,23 @@ _DESCRIPTIONS: Mapping[Stage, str] = {
 
 
 def suite_assets(project: Project, suite: Suite) -> list[dg.AssetsDefinition | dg.SourceAsset]:
-    """The assets of a suite: its stages, and the index that a staged system searches.
+    """The assets of a suite: its stages, the index that a staged system searches, the manifest.
 
     Args:
         project: the loaded project.
         suite: its names in Dagster.
     """
-    gate = suite.key("gate")
-    checks = [
-        (dg.AssetCheckSpec(name, asset=gate, description=f"Rule {rule.id} on {rule.metric}."), rule)
-        for name, rule in check_names(rules_for(project.policy, "run")).items()
-    ]
-    evaluate = _graph(project, suite, {one[0].get_python_identifier(): one for one in checks})
+    checks = _checks(project, suite)
+    evaluate = _graph(project, suite, checks)
     stages = dg.AssetsDefinition.from_graph(
         evaluate,
         keys_by_output_name={stage: suite.key(stage) for stage in STAGES},
-        keys_by_input_name={} if project.is_whole else {INDEX: suite.key(INDEX)},
+        keys_by_input_name={source: suite.key(source) for source in _sources(project)},
         internal_asset_deps={
             stage: {suite.key(parent) for parent in _parents(project, stage)} for stage in STAGES
         },
         can_subset=True,
-        check_specs=[spec for spec, _ in checks],
+        check_specs=[one.spec for one in checks.values()],
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
     cases = dg.StaticPartitionsDefinition([case.id for case in project.dataset.cases])
@@ -85,64 +85,90 @@ def suite_assets(project: Project, suite: Suite) -> list[dg.AssetsDefinition | d
             spec = spec.replace_attributes(deps=[dep])
         return spec
 
-    index = [] if project.is_whole else [_index(project, suite)]
-    return [*index, stages.map_asset_specs(finished)]
+    sources = []
+    if not project.is_whole:
+        version, what = str(project.system.index_version), "the config's index_version"
+        sources.append(_source(suite, INDEX, version, f"What retrieval searches; {_IS} {what}."))
+    if project.corpus is not None:
+        what = f"the SHA-256 of {project.corpus.file}"
+        text = f"Which documents there are, and who may see them; {_IS} {what}."
+        sources.append(_source(suite, CORPUS, project.corpus.digest, text))
+    return [*sources, stages.map_asset_specs(finished)]
+
+
+def _sources(project: Project) -> dict[str, Stage]:
+    """Source → the stage that reads it."""
+    found: dict[str, Stage] = {} if project.is_whole else {INDEX: "retrieval"}
+    return found | ({CORPUS: "judgments"} if project.reads_corpus else {})
 
 
 def _parents(project: Project, stage: Stage) -> tuple[str, ...]:
-    searches = stage == "retrieval" and not project.is_whole
-    return (*PARENTS[stage], INDEX) if searches else PARENTS[stage]
+    own = (source for source, reader in _sources(project).items() if reader == stage)
+    return (*PARENTS[stage], *own)
 
 
-def _index(project: Project, suite: Suite) -> dg.SourceAsset:
-    version = project.system.index_version
+def _source(suite: Suite, name: str, version: str, description: str) -> dg.SourceAsset:
+    """Something that a stage reads and nobody here makes."""
 
-    def index() -> dg.DataVersion:
-        return dg.DataVersion(str(version))
+    def observed() -> dg.DataVersion:
+        return dg.DataVersion(version)
 
     with warnings.catch_warnings():
         # Users can do nothing about it: observable assets are in beta in Dagster itself.
         warnings.simplefilter("ignore", dg.BetaWarning)
         return dg.observable_source_asset(
-            key=suite.key(INDEX),
+            key=suite.key(name),
             group_name=suite.name,
-            description="What retrieval searches; its data version is the config's index_version.",
-        )(index)
+            description=description,
+        )(observed)
 
 
-def _graph(
-    project: Project, suite: Suite, checks: Mapping[str, tuple[dg.AssetCheckSpec, Rule]]
-) -> dg.GraphDefinition:
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """A check of the asset of a stage: of a rule of the policy, or of a hard constraint."""
+
+    stage: Stage
+    spec: dg.AssetCheckSpec
+    result: Callable[[SuiteExecution], dg.AssetCheckResult]
+
+
+def _checks(project: Project, suite: Suite) -> dict[str, _Check]:
+    """Output of an op → the check that it is of."""
+    gate, metrics = suite.key("gate"), suite.key("metrics")
+    found = [
+        _Check("metrics", spec, partial(violation_check, spec, criterion))
+        for spec, criterion in violation_specs(project, metrics)
+    ]
+    for name, rule in check_names(rules_for(project.policy, "run")).items():
+        text = f"Rule {rule.id} on {rule.metric}."
+        spec = dg.AssetCheckSpec(name, asset=gate, description=text)
+        found.append(_Check("gate", spec, partial(_rule_check, spec, rule)))
+    return {one.spec.get_python_identifier(): one for one in found}
+
+
+def _graph(project: Project, suite: Suite, checks: Mapping[str, _Check]) -> dg.GraphDefinition:
     ops = {step: _op(project, suite, step, checks) for step in steps(project)}
 
-    def wired(index: Any) -> dict[str, Any]:
+    sources = _sources(project)
+
+    @dg.graph(
+        name=f"{suite.name}__evaluate",
+        ins={source: dg.GraphIn() for source in sources},
+        out={name: dg.GraphOut() for name in (*STAGES, *checks)},
+    )
+    def evaluate(**external: Any) -> dict[str, Any]:
         results: dict[str, Any] = {}
         previous: Any = None
         for step, op in ops.items():
             inputs = {} if previous is None else {"after": previous}
-            if INDEX in op.ins:
-                inputs[INDEX] = index
+            inputs |= {source: external[source] for source in sources if source in op.ins}
             # A short name: it stands twice in every event.
             made = op.alias(step_name(step))(**inputs)
             previous = made.done
             results |= {stage: getattr(made, _output(step, stage)) for stage in step}
-            if "gate" in step:
-                results |= {name: getattr(made, name) for name in checks}
+            own = (name for name, check in checks.items() if check.stage in step)
+            results |= {name: getattr(made, name) for name in own}
         return results
-
-    out = {name: dg.GraphOut() for name in (*STAGES, *checks)}
-    name = f"{suite.name}__evaluate"
-    if project.is_whole:
-
-        @dg.graph(name=name, out=out)
-        def evaluate_whole() -> dict[str, Any]:
-            return wired(None)
-
-        return evaluate_whole
-
-    @dg.graph(name=name, ins={INDEX: dg.GraphIn()}, out=out)
-    def evaluate(index: Any) -> dict[str, Any]:
-        return wired(index)
 
     return evaluate
 
@@ -156,13 +182,13 @@ def _op(
     project: Project,
     suite: Suite,
     step: tuple[Stage, ...],
-    checks: Mapping[str, tuple[dg.AssetCheckSpec, Rule]],
+    checks: Mapping[str, _Check],
 ) -> dg.OpDefinition:
     ins = {} if "cases" in step else {"after": dg.In(dg.Nothing)}
-    if "retrieval" in step and not project.is_whole:
-        ins[INDEX] = dg.In(dg.Nothing)
+    read = (source for source, reader in _sources(project).items() if reader in step)
+    ins |= {source: dg.In(dg.Nothing) for source in read}
     assets = {_output(step, stage): stage for stage in step}
-    own_checks = checks if "gate" in step else {}
+    own_checks = {name: check for name, check in checks.items() if check.stage in step}
     outs = {"done": dg.Out(dg.Nothing)}
     outs |= {name: dg.Out(dg.Nothing, is_required=False) for name in (*assets, *own_checks)}
 
@@ -177,14 +203,15 @@ def _op(
         selected = context.selected_output_names
         wanted = [stage for name, stage in assets.items() if name in selected]
         if any(name in selected for name in own_checks):
-            wanted = ["gate"]
+            wanted = [step[-1]]
         if wanted:
             settings = getattr(context.resources, suite.resource)
             execution = execution_of(context, project, suite, settings, wanted[0])
             try:
                 execution.run_stages(context, wanted)
-                if "gate" in wanted:
-                    yield from _check_results(execution, checks, selected)
+                for name, check in own_checks.items():
+                    if name in selected:
+                        yield check.result(execution)
                 if execution.last in wanted:
                     execution.raise_for_failed_cases()
             except BaseException:
@@ -198,30 +225,25 @@ def _op(
     return run
 
 
-def _check_results(
-    execution: SuiteExecution,
-    checks: Mapping[str, tuple[dg.AssetCheckSpec, Rule]],
-    selected: Any,
-) -> Iterator[dg.AssetCheckResult]:
+def _rule_check(
+    spec: dg.AssetCheckSpec, rule: Rule, execution: SuiteExecution
+) -> dg.AssetCheckResult:
     conclusion = execution.conclusion
     decisions = {one.rule.id: one for one in conclusion.decisions} if conclusion else {}
-    for name, (spec, rule) in checks.items():
-        if name not in selected:
-            continue
-        decision = decisions[rule.id]
-        interval = decision.metric.interval
-        numbers = {
-            "value": decision.metric.estimate,
-            "lower": interval.lower if interval else None,
-            "upper": interval.upper if interval else None,
-            "threshold": rule.threshold,
-            "max_failures": rule.max_failures,
-        }
-        yield dg.AssetCheckResult(
-            asset_key=spec.asset_key,
-            check_name=spec.name,
-            passed=decision.state == "PASS",
-            severity=_SEVERITY.get(decision.state, dg.AssetCheckSeverity.WARN),
-            description=f"{decision.state}: {', '.join(decision.reasons)}",
-            metadata={key: value for key, value in numbers.items() if value is not None},
-        )
+    decision = decisions[rule.id]
+    interval = decision.metric.interval
+    numbers = {
+        "value": decision.metric.estimate,
+        "lower": interval.lower if interval else None,
+        "upper": interval.upper if interval else None,
+        "threshold": rule.threshold,
+        "max_failures": rule.max_failures,
+    }
+    return dg.AssetCheckResult(
+        asset_key=spec.asset_key,
+        check_name=spec.name,
+        passed=decision.state == "PASS",
+        severity=_SEVERITY.get(decision.state, dg.AssetCheckSeverity.WARN),
+        description=f"{decision.state}: {', '.join(decision.reasons)}",
+        metadata={key: value for key, value in numbers.items() if value is not None},
+    )

@@ -13,6 +13,7 @@ from rag_assets.contracts.rules import Rule
 from rag_assets.evaluation.words import Stage
 
 INDEX = "index"
+CORPUS = "corpus_manifest"
 DIAGNOSIS = "diagnosis"
 # A suite's name is a tag's value too, and those have at most 63 characters.
 _LONGEST_NAME = 60
@@ -87,11 +88,16 @@ def suite_name(project: str) -> str:
 
 def check_names(rules: Sequence[Rule]) -> dict[str, Rule]:
     """Check name → rule. Names are rule ids in Dagster's alphabet, kept distinct by a number."""
-    names: dict[str, Rule] = {}
-    for rule in rules:
-        base = name = re.sub(r"\W", "_", rule.id, flags=re.ASCII)
+    return dict(zip(distinct_names([rule.id for rule in rules]), rules, strict=True))
+
+
+def distinct_names(texts: Sequence[str]) -> list[str]:
+    """Texts in Dagster's alphabet, kept distinct by a number."""
+    names: dict[str, None] = {}
+    for text in texts:
+        base = name = re.sub(r"\W", "_", text, flags=re.ASCII)
         number = 2
         while name in names:
             name, number = f"{base}_{number}", number + 1
-        names[name] = rule
-    return names
+        names[name] = None
+    return list(names)

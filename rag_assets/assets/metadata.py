@@ -13,11 +13,13 @@ import dagster as dg
 from rag_assets.assets.plot import interval_plot
 from rag_assets.contracts.canonical import canonical_json
 from rag_assets.contracts.cases import Case
+from rag_assets.contracts.kinds import CONTEXT, RETRIEVAL
 from rag_assets.contracts.paths import cited_value
 from rag_assets.evaluation.concluding import Conclusion, RunMetrics
 from rag_assets.evaluation.matching import Unit, relevant_grade
 from rag_assets.evaluation.metrics import MetricValue
 from rag_assets.evaluation.places import config_argument
+from rag_assets.evaluation.redaction import Redactor
 from rag_assets.evaluation.session import CaseResult, Session
 from rag_assets.evaluation.wording import (
     counted,
@@ -61,6 +63,7 @@ def case_metadata(
     result: CaseResult,
     contents: Mapping[Stage, Any],
     outcomes: Mapping[str, Outcome],
+    redactor: Redactor,
 ) -> Metadata:
     """Everything worth seeing of one case in one stage, what is looked for first.
 
@@ -71,11 +74,12 @@ def case_metadata(
         result: what the stage came to.
         contents: the stored content of the stages in `SHOWN_OF`, where there is any.
         outcomes: criterion → outcome, for judgments.
+        redactor: takes out what the user of the case may not see.
     """
     if result.failure is not None:
         metadata: Metadata = {"not recorded": result.failure.message}
     else:
-        metadata = _content(session, stage, case, contents, outcomes)
+        metadata = _content(session, stage, case, contents, outcomes, redactor)
         metadata["cache"] = _cache(session, stage, case)
     result = _executed(session, stage, case, result)
     # Neither reading the cases nor judging is timed.
@@ -106,17 +110,21 @@ def _content(
     case: Case,
     contents: Mapping[Stage, Any],
     outcomes: Mapping[str, Outcome],
+    redactor: Redactor,
 ) -> Metadata:
     unit = session.project.relevance_unit
     if stage == "cases":
-        return {"input": _json(case.input), "expected": _json(case.expected)}
+        shown = redactor.case_record({"expected": case.expected})
+        return {"input": _json(case.input), "expected": _json(shown["expected"])}
     if stage == "retrieval":
-        return {"candidates": _retrieval_table(case, contents[stage], unit)}
+        retrieval = redactor.artifact(RETRIEVAL, contents[stage])
+        return {"candidates": _retrieval_table(case, retrieval, unit)}
     if stage == "assembled_context":
         found = contents.get("retrieval", {"candidates": ()})
-        return {"passages": _context_table(case, found, contents[stage], unit)}
+        context = redactor.artifact(CONTEXT, contents[stage])
+        return {"passages": _context_table(case, found, context, unit)}
     if stage == "generation":
-        output = contents[stage]
+        output = redactor.answer(contents[stage])
         if session.project.is_whole:
             ids = contents.get("citations", {}).get("ids")
         else:
@@ -223,6 +231,7 @@ def _passage(case: Case, passage: Mapping[str, Any], unit: Unit) -> dict[str, An
         "document": passage["doc_id"],
         "chunk": passage.get("chunk_id"),
         "relevant": _relevance(case, passage, unit),
+        "admissible": case.sources and (case.sources.reason(passage["doc_id"]) or "yes"),
         "text": cut(passage.get("text") or "", _PASSAGE_EXCERPT),
     }
 
@@ -236,7 +245,7 @@ def _fate(entry: Mapping[str, Any]) -> str:
 def _passage_table(records: Iterable[Mapping[str, Any]]) -> dg.MetadataValue:
     """One row a passage; its text last, and without the columns in which none has anything."""
     rows = list(records)
-    names = ("position", "document", "chunk", "score", "relevant", "context", "text")
+    names = ("position", "document", "chunk", "score", "relevant", "admissible", "context", "text")
     columns = [name for name in names if any(row.get(name) is not None for row in rows)]
     return _table(columns, [{name: row.get(name) for name in columns} for row in rows])
 

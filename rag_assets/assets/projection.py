@@ -9,13 +9,14 @@ from typing import Any
 import dagster as dg
 
 from rag_assets.assets.events import instance_id, last_record, newest_events, write_events
-from rag_assets.assets.keys import INDEX, Suite
+from rag_assets.assets.keys import CORPUS, INDEX, Suite
 from rag_assets.assets.metadata import SHOWN_OF, case_metadata, short_metadata
 from rag_assets.assets.serialization import AssetEvent
 from rag_assets.assets.storage import plans_by_itself
 from rag_assets.contracts.canonical import digest_text
+from rag_assets.evaluation.restricted import redactor_of
 from rag_assets.evaluation.session import Session
-from rag_assets.evaluation.words import ANSWERING, PARENTS, Stage
+from rag_assets.evaluation.words import ANSWERING, PARENTS, PASSAGE_STAGES, Stage
 from rag_assets.store import Head
 
 UNPARTITIONED = ""
@@ -57,7 +58,7 @@ class Projection:
         self._from_ui = from_ui
         self._plans = plans_by_itself(instance)
         self._is_small = len(session.cases) <= session.project.config.dagster.rich_metadata_cases
-        stages = (*PARENTS, INDEX)
+        stages = (*PARENTS, INDEX, CORPUS)
         self._names = {one: suite.key(one).to_user_string() for one in stages}
         self._cases = {case.id: case for case in session.cases}
         self._stages: tuple[Stage, ...] = ()
@@ -76,7 +77,9 @@ class Projection:
         """Stages begin whose events shall be written."""
         self._context, self._stages, self._planned = context, tuple(stages), set()
         if "retrieval" in stages:
-            self._observe_index()
+            self._observe(INDEX, self._index_version)
+        if "judgments" in stages:
+            self._observe(CORPUS, self._corpus_version)
         self._last, self._pointer = stages[0], last_record(context.instance)
 
     def starting(self, stage: Stage, case_ids: Sequence[str]) -> None:
@@ -141,10 +144,9 @@ class Projection:
             events = [AssetEvent(key, case_id, planned=True) for case_id in new]
             write_events(self._context, events, in_run_log=False)
 
-    def _observe_index(self) -> None:
-        """Tell Dagster which version of the index is searched, when it is another one."""
-        version = self._index_version
-        key = self._suite.key(INDEX)
+    def _observe(self, source: str, version: str | None) -> None:
+        """Tell Dagster which version of a source is read, when it is another one."""
+        key = self._suite.key(source)
         newest = self._context.instance.fetch_observations(key, limit=1).records
         seen = newest[0].asset_observation if newest else None
         if version is None or (seen is not None and seen.data_version == version):
@@ -160,27 +162,35 @@ class Projection:
                 case_id: short_metadata(session, stage, self._cases[case_id], results[case_id])
                 for case_id in case_ids
             }
+        shown = SHOWN_OF.get(stage, ())
+        if session.project.corpus is not None and shown:
+            # What of an answer may be shown depends on the passages that it was made of.
+            shown = (*dict.fromkeys((*shown, *PASSAGE_STAGES)),)
         digests = {
             case_id: {
                 one: found
-                for one in SHOWN_OF.get(stage, ())
+                for one in shown
                 if one in session.results
                 and (found := session.results[one][case_id].digest) is not None
             }
             for case_id in case_ids
         }
         payloads = session.payloads_of(one for found in digests.values() for one in found.values())
-        return {
-            case_id: case_metadata(
+        metadata: dict[str, dict[str, Any]] = {}
+        for case_id in case_ids:
+            case = self._cases[case_id]
+            contents = {one: json.loads(payloads[of]) for one, of in digests[case_id].items()}
+            passages = [contents[one] for one in PASSAGE_STAGES if one in contents]
+            metadata[case_id] = case_metadata(
                 session,
                 stage,
-                self._cases[case_id],
+                case,
                 results[case_id],
-                {one: json.loads(payloads[of]) for one, of in digests.get(case_id, {}).items()},
+                contents,
                 session.outcomes_of(case_id) if stage == "judgments" else {},
+                redactor_of(session, case, passages),
             )
-            for case_id in case_ids
-        }
+        return metadata
 
     def _due(
         self, stage: Stage, case_id: str, data_version: str, inputs: Mapping[str, str]
@@ -234,12 +244,19 @@ class Projection:
         }
         if stage == "retrieval" and not self._session.project.is_whole:
             inputs[INDEX] = str(self._index_version)
+        if stage == "judgments" and self._corpus_version is not None:
+            inputs[CORPUS] = self._corpus_version
         return inputs
 
     @property
     def _index_version(self) -> str | None:
         project = self._session.project
         return None if project.is_whole else project.system.index_version
+
+    @property
+    def _corpus_version(self) -> str | None:
+        project = self._session.project
+        return project.corpus.digest if project.corpus and project.reads_corpus else None
 
     def _name(self, stage: str) -> str:
         return self._names[stage]

@@ -13,6 +13,7 @@ from rag_assets.cli.group import ExampleCommand, config_option, json_option, opt
 from rag_assets.cli.output import show, show_json, width
 from rag_assets.contracts.errors import InputError
 from rag_assets.evaluation.comparison_view import comparison_view
+from rag_assets.evaluation.constraints import violated
 from rag_assets.evaluation.diagnosis.record import diagnosis_view
 from rag_assets.evaluation.places import config_argument, reading_records
 from rag_assets.evaluation.references import (
@@ -32,6 +33,7 @@ from rag_assets.store.reader import Reader
     examples=[
         "rag-assets inspect latest",
         "rag-assets inspect latest~1 --failures",
+        "rag-assets inspect latest --violations",
         "rag-assets inspect latest --case refund_review",
     ],
 )
@@ -45,7 +47,13 @@ from rag_assets.store.reader import Reader
     show_default=True,
     metavar="N",
     section="Part of the run",
-    help="With --failures: the first N cases.",
+    help="With --failures or --violations: the first N.",
+)
+@option(
+    "--violations",
+    is_flag=True,
+    section="Part of the run",
+    help="What users of the cases should not have been served.",
 )
 @option("--case", "case_id", metavar="ID", section="Part of the run", help="All about one case.")
 @json_option
@@ -55,24 +63,27 @@ def inspect(
     reference: str,
     config: Path | None,
     failures: bool,
+    violations: bool,
     limit: int,
     case_id: str | None,
     as_json: bool,
 ) -> int:
-    """Show a run as it was recorded: state, decisions, metrics, failures or one case.
+    """Show a run as it was recorded: state, decisions, metrics, failures, violations or one case.
 
     REF is a run id, the unique beginning of one, latest (this project's newest run), or latest~N
     for the N-th run before it, PROJECT:latest for another project in the same folder; or the id of
     a comparison or a diagnosis (sha256:…), or the unique beginning of one.
     Nothing is executed or decided again.
     """
-    if failures and case_id is not None:
-        raise click.UsageError("--failures and --case exclude each other; use one of them.")
+    parts = {"--failures": failures, "--violations": violations, "--case": case_id is not None}
+    asked = [name for name, is_asked in parts.items() if is_asked]
+    if len(asked) > 1:
+        raise click.UsageError(f"{' and '.join(asked)} exclude each other; use one of them.")
     config_path = invocation.locate(config)
     with reading_records(config_path) as reader:
         if is_digest(reference):
-            if failures:
-                raise InputError("--failures is for a run; a digest names none.")
+            if failures or violations:
+                raise InputError(f"{asked[0]} is for a run; a digest names none.")
             _show_by_digest(reader, reference, config_path, case_id, as_json=as_json)
             return 0
         view = run_view(reader, find_run(reader, reference, config_path))
@@ -81,8 +92,10 @@ def inspect(
             _show_case(reader, view, case_id, as_json=as_json)
         elif failures:
             _show_failures(reader, view, named, limit, as_json=as_json)
+        elif violations:
+            _show_violations(reader, view, limit, as_json=as_json)
         else:
-            _show_run(view, named, as_json=as_json)
+            _show_run(reader, view, named, as_json=as_json)
     return 0
 
 
@@ -102,23 +115,38 @@ def _show_by_digest(
     if case_id is None:
         show_diagnosis(view, config_path, as_json=as_json)
         return
-    from rag_assets.evaluation.diagnosis.diagnosed_case import diagnosed_case
+    from rag_assets.evaluation.diagnosis.diagnosed_case import cases_of, diagnosed_case
     from rag_assets.reports.diagnosis_report import diagnosed_case_report
 
-    case = diagnosed_case(reader, view, case_id)
+    case = diagnosed_case(reader, view, case_id, cases_of(reader, view))
     if as_json:
         show_json(case.as_json())
     else:
         show(diagnosed_case_report(view, case, config_argument(config_path)))
 
 
-def _show_run(view: RunView, named: str, *, as_json: bool) -> None:
+def _show_run(reader: Reader, view: RunView, named: str, *, as_json: bool) -> None:
     if as_json:
         show_json(view.as_json())
         return
     from rag_assets.reports.run_detail import run_detail
 
-    show(run_detail(view, named, width()))
+    show(run_detail(view, named, width(), violated(reader, view)))
+
+
+def _show_violations(reader: Reader, view: RunView, limit: int, *, as_json: bool) -> None:
+    from rag_assets.evaluation.violations import reason_counts
+    from rag_assets.evaluation.violations import violations as find_violations
+
+    found = find_violations(reader, view)
+    reasons = reason_counts(found)
+    if as_json:
+        listed = [one.as_json() for one in found]
+        show_json({"run": view.row.id, "reasons": reasons, "violations": listed})
+        return
+    from rag_assets.reports.violation_list import violation_list
+
+    show(violation_list(view, found, reasons, limit, width()))
 
 
 def _show_failures(reader: Reader, view: RunView, named: str, limit: int, *, as_json: bool) -> None:

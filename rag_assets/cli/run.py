@@ -25,6 +25,7 @@ from rag_assets.contracts.errors import Problem, RagAssetsError
 from rag_assets.evaluation.places import config_argument
 
 if TYPE_CHECKING:
+    from rag_assets.evaluation.constraints import Violated
     from rag_assets.evaluation.project import Project
     from rag_assets.evaluation.views import RunView
     from rag_assets.store import RunJudgment
@@ -75,7 +76,8 @@ def run(
     config_path = invocation.locate(config)
     # What the user's code prints is not the answer of this command.
     with redirect_stdout(sys.stderr), importing():
-        from rag_assets.evaluation.project import load_project, selection
+        from rag_assets.evaluation.project import load_project
+        from rag_assets.evaluation.readiness import selection
 
         project = load_project(config_path, policy)
     for warning in project.warnings:
@@ -83,14 +85,14 @@ def run(
     cases = selection(project.dataset, pattern, limit)
     if as_json:
         _show_start(project, cases, use_cache=not no_cache)
-    view, judgments = _execute(project, cases, use_cache=not no_cache, as_json=as_json)
+    view, judgments, failed = _execute(project, cases, use_cache=not no_cache, as_json=as_json)
     if as_json:
         _show_events(view, judgments)
     else:
         from rag_assets.reports.run_report import run_report
 
         named = f"latest{config_argument(config_path)}"
-        show(run_report(view, width(), all_slices=slices, named=named))
+        show(run_report(view, width(), all_slices=slices, named=named, violated=failed))
     return _concluded(view, shlex.join(["rag-assets", *invocation.arguments]))
 
 
@@ -103,9 +105,10 @@ def _show_start(project: Project, cases: Sequence[str] | None, *, use_cache: boo
 
 def _execute(
     project: Project, cases: Sequence[str] | None, *, use_cache: bool, as_json: bool
-) -> tuple[RunView, list[RunJudgment]]:
+) -> tuple[RunView, list[RunJudgment], list[Violated]]:
     """Run the suite and read back what it recorded."""
     from rag_assets.cli.progress import progress
+    from rag_assets.evaluation.constraints import violated
     from rag_assets.evaluation.views import run_view
 
     with progress(as_json) as observer, redirect_stdout(sys.stderr):
@@ -119,7 +122,10 @@ def _execute(
         if row is None or row.state == "RUNNING":
             # A signal between two stages: no stage was there to record it.
             raise KeyboardInterrupt
-        return run_view(reader, row), reader.run_judgments(run_id) if as_json else []
+        view = run_view(reader, row)
+        if as_json:
+            return view, reader.run_judgments(run_id), []
+        return view, [], violated(reader, view)
 
 
 def _show_events(view: RunView, judgments: Sequence[RunJudgment]) -> None:

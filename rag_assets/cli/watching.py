@@ -49,6 +49,8 @@ def _watched(config_path: Path) -> Iterator[Path]:
     except InputError:
         return  # The config itself has to change before anything else matters.
     yield config.dataset
+    if config.corpus is not None:
+        yield config.corpus
     for pattern in config.system.code_paths:
         if not Path(pattern).is_absolute():
             yield from root.glob(pattern)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import datetime
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rag_assets.contracts.canonical import NotJsonError, digest
 from rag_assets.contracts.errors import InputError, Problem, nearest
+from rag_assets.contracts.expectation import Expectation, read_expectation
 from rag_assets.contracts.labels import (
     GoldPassage,
     Label,
@@ -20,7 +20,11 @@ from rag_assets.contracts.labels import (
     read_labels,
     text_problem,
 )
+from rag_assets.contracts.moments import moment
 from rag_assets.contracts.text import shown
+
+if TYPE_CHECKING:
+    from rag_assets.contracts.admissibility import Inadmissibility, Sources
 
 __all__ = ["Case", "Dataset", "GoldPassage", "Label", "check_case", "parse_case"]
 
@@ -44,9 +48,13 @@ class Case:
         input_digest: digest of the input.
         expected_digest: digest of expected, user and as_of.
         digest: digest of the whole case.
-        relevant: the labels, identical repeats removed; labels of grade 0 are kept.
+        relevant: the labels, identical repeats removed; labels of grade 0 are kept. Where there is
+            a corpus, without those of documents that are not admissible: the reference set.
         gold_context: the passages that hold the answer.
         requires: whether any relevant unit suffices to answer, or all are needed.
+        expectation: what the row says of behavior, facts, forbidden texts and the reason.
+        inadmissible: the labels that left the reference set, and why.
+        sources: the corpus as the user of the case may use it; None without a corpus.
     """
 
     id: str
@@ -63,6 +71,16 @@ class Case:
     relevant: tuple[Label, ...]
     gold_context: tuple[GoldPassage, ...]
     requires: Literal["any", "all"]
+    expectation: Expectation
+    inadmissible: tuple[tuple[Label, Inadmissibility], ...] = ()
+    sources: Sources | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def asker(self) -> Any:
+        """The user who asks: `user`, or else `input.user`; None where neither is there."""
+        if self.user is None and isinstance(self.input, dict):
+            return self.input.get("user")
+        return self.user
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +157,7 @@ def _case(raw: Mapping[str, Any], line: int, found: list[Problem], report: Repor
     fields = expected if isinstance(expected, dict) else {}
     relevant = read_labels(fields.get("relevant"), raw.get("id"), report)
     gold_context = read_gold_context(fields.get("gold_context"), report)
+    expectation = read_expectation(fields, report)
     requires = fields.get("requires", "any")
     if requires not in ("any", "all"):
         report("expected.requires", f"requires must be any or all, got {shown(requires)}.")
@@ -164,6 +183,7 @@ def _case(raw: Mapping[str, Any], line: int, found: list[Problem], report: Repor
         relevant=relevant,
         gold_context=gold_context,
         requires=requires,
+        expectation=expectation,
     )
 
 
@@ -199,17 +219,24 @@ def _group_problem(raw: Mapping[str, Any]) -> str | None:
 
 
 def _as_of_problem(raw: Mapping[str, Any]) -> str | None:
+    value = raw["as_of"]
+    if not isinstance(value, str):
+        return f'as_of must be an ISO date like "2026-09-16", got {shown(value)}.'
     try:
-        datetime.datetime.fromisoformat(raw["as_of"])
-    except (TypeError, ValueError):
-        return f'as_of must be an ISO date like "2026-09-16", got {shown(raw["as_of"])}.'
+        moment(value)
+    except ValueError as error:
+        return f"as_of {error}."
     return None
 
 
 def _user_problem(raw: Mapping[str, Any]) -> str | None:
-    user = raw["user"]
+    return user_problem(raw["user"])
+
+
+def user_problem(user: Any) -> str | None:
+    """What is wrong with the user of a case, or None: an id, or an object with id and roles."""
     if not isinstance(user, dict):
-        problem = text_problem(raw, "user")
+        problem = text_problem({"user": user}, "user")
         return None if problem is None else f"{problem} An object with id and roles will do too."
     roles = user.get("roles", [])
     if not isinstance(roles, list) or not all(isinstance(role, str) for role in roles):

@@ -97,18 +97,19 @@ class Config(FileModel):
     """The config file.
 
     Attributes:
-        dataset: absolute path.
+        dataset, corpus: absolute paths; the corpus is None where no manifest is declared.
         path: the config file, absolute.
         root: its folder; relative paths start here.
         digest: SHA-256 of the canonical JSON of the file's content.
         lines: dotted key → line, for checks that come later.
     """
 
-    later_keys: ClassVar[frozenset[str]] = frozenset({"budget", "corpus", "labels"})
+    later_keys: ClassVar[frozenset[str]] = frozenset({"budget", "labels"})
 
     version: FormatVersion = 1
     project: NonEmpty = Field(description="a label for the project")
     dataset: Path = Field(description="the path of the cases, a JSON Lines file")
+    corpus: Path | None = None
     suite: Literal["regression", "sample"] = "regression"
     system: SystemConfig = Field(description="a mapping with the system that is evaluated")
     evaluators: Annotated[tuple[EvaluatorEntry, ...], Field(strict=False)] = Field(
@@ -147,7 +148,7 @@ class ConfigDraft:
         source: the file with its lines.
         path: the file, absolute.
         config: the whole; None when anything is wrong with the file.
-        dataset: absolute path; None when it is not known.
+        dataset, corpus: absolute paths; None when they are not known.
         slices: the names; an empty one for what is no name.
         evaluators, metrics: the entries; None for one that cannot be read, and where there may be
             one that is not found.
@@ -158,10 +159,16 @@ class ConfigDraft:
     path: Path
     config: Config | None
     dataset: Path | None
+    corpus: Path | None
     slices: tuple[str, ...]
     evaluators: tuple[EvaluatorEntry | None, ...]
     metrics: tuple[MetricEntry | None, ...]
     may_sample: bool
+
+    @property
+    def has_corpus(self) -> bool:
+        """Whether a manifest is declared, readable or not."""
+        return "corpus" in self.source.content
 
 
 def read_config(path: Path, problems: list[Problem], *, name: str | None = None) -> Config | None:
@@ -199,9 +206,11 @@ def _draft(source: YamlSource, path: Path, problems: list[Problem]) -> ConfigDra
     check_system(source, problems)
     check_slices(source, problems)
     _check_replicates(source, problems)
-    dataset = None
-    if isinstance(content.get("dataset"), str):
-        dataset = content["dataset"] = _dataset_path(source, path.parent, problems)
+    files: dict[str, Path | None] = {}
+    for key, what in (("dataset", "dataset"), ("corpus", "manifest")):
+        if isinstance(content.get(key), str):
+            content[key] = _file_path(source, key, what, path.parent, problems)
+            files[key] = content[key] if content[key].is_file() else None
     lists: dict[str, list[Any]] = {"evaluators": [None], "metrics": []}
     for key, read in (("evaluators", _evaluators), ("metrics", read_metrics)):
         if isinstance(content.get(key), list):
@@ -224,7 +233,8 @@ def _draft(source: YamlSource, path: Path, problems: list[Problem]) -> ConfigDra
         source=source,
         path=path,
         config=None if problems else config,
-        dataset=dataset if dataset and dataset.is_file() else None,
+        dataset=files.get("dataset"),
+        corpus=files.get("corpus"),
         slices=tuple(one if isinstance(one, str) else "" for one in slices),
         evaluators=tuple(lists["evaluators"]),
         metrics=tuple(lists["metrics"]),
@@ -243,16 +253,18 @@ def _check_replicates(source: YamlSource, problems: list[Problem]) -> None:
         problems.append(source.problem("replicates", message))
 
 
-def _dataset_path(source: YamlSource, root: Path, problems: list[Problem]) -> Path:
-    written = source.content["dataset"]
-    dataset = Path(os.path.abspath(root / written))
-    if not dataset.is_file():
+def _file_path(
+    source: YamlSource, key: str, what: str, root: Path, problems: list[Problem]
+) -> Path:
+    written = source.content[key]
+    path = Path(os.path.abspath(root / written))
+    if not path.is_file():
         message = (
             f"There is no file {shown(written)} in the folder of the config file; write the path "
-            "of the dataset relative to that folder."
+            f"of the {what} relative to that folder."
         )
-        problems.append(source.problem("dataset", message))
-    return dataset
+        problems.append(source.problem(key, message))
+    return path
 
 
 def _evaluators(

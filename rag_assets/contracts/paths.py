@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 NOTHING: Final[Any] = object()
@@ -26,3 +27,29 @@ def cited_value(output: Any, path: str | None) -> dict[str, Any]:
     """What stands at the citations path: {} when nothing does, else {"value": …}."""
     value = NOTHING if path is None else value_at(output, path)
     return {} if value is NOTHING else {"value": value}
+
+
+def texts_in(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
+    """The texts of a JSON value, each with its dotted path; keys are none of them."""
+    if isinstance(value, str):
+        yield place, value
+    elif isinstance(value, (dict, list)):
+        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from texts_in(part, f"{place}.{key}" if place else str(key))
+
+
+def with_texts(value: Any, change: Callable[[str, str], str], place: str = "") -> Any:
+    """A JSON value with each of its texts replaced by what `change(path, text)` makes of it."""
+    if isinstance(value, str):
+        return change(place, value)
+    if isinstance(value, dict):
+        return {
+            key: with_texts(part, change, f"{place}.{key}" if place else key)
+            for key, part in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [
+            with_texts(part, change, f"{place}.{index}" if place else str(index))
+            for index, part in enumerate(value)
+        ]
+    return value

@@ -11,11 +11,11 @@ from rag_assets.contracts.yaml_source import YamlSource
 
 METADATA = "metadata."
 _STAGED = ("relevant_position", "context_truncated")
-_LATER = ("stale_source", "admissible_source")
+_SOURCES = ("stale_source", "admissible_source")
 
 
 def check_slices(source: YamlSource, problems: list[Problem]) -> None:
-    """Names are known, stand there once, and fit the kind of system.
+    """Names are known, stand there once, and fit the kind of system and what is declared.
 
     Args:
         source: the config file.
@@ -37,17 +37,20 @@ def check_slices(source: YamlSource, problems: list[Problem]) -> None:
                 f"{name} compares positions with top_k, which only a staged system (system.rag) "
                 "declares. Remove this slice."
             )
+        if message is None and name in _SOURCES and "corpus" not in source.content:
+            message = (
+                f"{name} asks the manifest, and this config declares none. Name it with the key "
+                "corpus, or remove this slice."
+            )
         if message is not None:
             problems.append(source.problem(f"slices.{index}", message))
         seen[name] += 1
 
 
 def _problem(name: str) -> str | None:
-    if name in _STAGED or (name.startswith(METADATA) and name != METADATA):
+    if name in (*_STAGED, *_SOURCES) or (name.startswith(METADATA) and name != METADATA):
         return None
-    if name in _LATER:
-        return f"The slice {name} is not in this version of rag-assets; remove it."
-    known = (f"{METADATA}<key>", *_STAGED)
+    known = (f"{METADATA}<key>", *_STAGED, *_SOURCES)
     return (
         f"The slice {shown(name)} is not known; write {' or '.join(known)}.{nearest(name, known)}"
     )

@@ -47,7 +47,7 @@ def read_table(data: bytes, kind: Format, file: str, problems: list[Problem]) ->
     else:
         rows = _delimited(data, _DELIMITERS[kind], file, problems)
     if not rows and len(problems) == before:
-        problems.append(Problem(file, 0, "", "The file holds no row of results."))
+        problems.append(Problem(file, 0, "", "The file holds no row."))
     return rows
 
 

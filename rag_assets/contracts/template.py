@@ -143,7 +143,7 @@ def _values(case: Case, seed: int) -> dict[str, Any]:
     return {
         "input": case.input,
         "case.id": case.id,
-        "case.user": case.user,
+        "case.user": case.asker,
         "case.as_of": case.as_of,
         "seed": seed,
     }

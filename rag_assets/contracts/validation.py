@@ -55,6 +55,17 @@ Reference = Annotated[str, AfterValidator(_must_be_reference)]
 Texts = Annotated[tuple[NonEmpty, ...], Field(strict=False)]
 
 
+def must_hold_one(values: tuple[str, ...]) -> tuple[str, ...]:
+    """The values. Pydantic's own bound would say so of a list whose only entry is refused.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if not values:
+        raise ValueError("must hold at least one entry")
+    return values
+
+
 def validate(
     model: type[Model],
     content: Mapping[str, Any],

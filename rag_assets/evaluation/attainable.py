@@ -39,14 +39,16 @@ def attainable_decisions(project: Project) -> Iterator[Attainable]:
         return
     evaluators = {evaluator.criterion: evaluator for evaluator in project.evaluators}
     # Neither do they about means over samples.
-    single = {one.criterion: one for one in project.criteria if one.samples == 1}
+    single = {one.criterion: one for one in project.measured if one.samples == 1}
     for rule in project.policy.rules:
         criterion = single.get(rule.metric)
         if criterion is None or criterion.kind != "verdict":
             continue
-        evaluator = evaluators[criterion.every or criterion.criterion]
+        # No case is excluded from what no evaluator judges.
+        evaluator = evaluators.get(criterion.every or criterion.criterion)
         if rule.kind in ("min", "max"):
-            eligible = sum(evaluator.exclusion(case) is None for case in project.dataset.cases)
+            cases = project.dataset.cases
+            eligible = sum(evaluator is None or not evaluator.exclusion(case) for case in cases)
             yield attainable(rule, eligible, project.policy.confidence_level)
 
 

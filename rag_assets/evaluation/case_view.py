@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rag_assets.contracts.cases import parse_case
 from rag_assets.contracts.errors import InputError
-from rag_assets.contracts.kinds import TYPED
+from rag_assets.contracts.kinds import CONTEXT, RETRIEVAL, TYPED
 from rag_assets.contracts.paths import cited_value
-from rag_assets.evaluation.matching import relevant_grade
+from rag_assets.evaluation.candidates import CandidateView, VersionView, candidates, conflicts
+from rag_assets.evaluation.recorded_sources import recorded_cases
+from rag_assets.evaluation.redaction import Redactor, leaks_of
+from rag_assets.evaluation.retrieval_valid import state_of
 from rag_assets.evaluation.views import JudgmentView, RunView
-from rag_assets.evaluation.words import CASE_STAGES, WHOLE_STAGES
+from rag_assets.evaluation.words import CASE_STAGES, PASSAGE_STAGES, WHOLE_STAGES
 from rag_assets.store import CaseStage, StageResult
 from rag_assets.store.reader import Reader
 
@@ -72,28 +74,6 @@ class SampleView:
 
 
 @dataclass(frozen=True, slots=True)
-class CandidateView:
-    """One retrieved candidate.
-
-    Attributes:
-        position: 1-based, as it was retrieved.
-        relevant: None where the case has no labels.
-        fate: `context` for one that the model saw, else why it was dropped; None where no
-            context was assembled.
-        tokens: as counted for the budget, where they were.
-    """
-
-    position: int
-    doc_id: str
-    chunk_id: str | None
-    score: float | None
-    relevant: bool | None
-    fate: str | None
-    tokens: int | None
-    text: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class CaseView:
     """One case of one run.
 
@@ -103,12 +83,14 @@ class CaseView:
         stages: in the order of a run; the call itself is one where the system is called as a
             whole.
         candidates: the retrieval; None where there is none.
+        conflicts: the versions of documents of which several reached the model (or, where no
+            context is recorded, were retrieved).
         context: the assembled context as recorded; None where there is none.
         has_output: whether there is an output.
         output: any JSON.
         citations: what stands at the system's citations path, or what it recorded; None where
             there is nothing.
-        retrieval_state: `valid`, `empty` or `denied`, where the system is called as a whole.
+        retrieval_state: `valid`, `empty`, `denied` or `error`; None where nothing is recorded.
         artifacts: kind → what else it recorded, any JSON.
         judgments: in the order of the config.
         samples: the further samples, where there are any; all else is of the first one.
@@ -118,6 +100,7 @@ class CaseView:
     case: Mapping[str, Any]
     stages: tuple[StageView, ...]
     candidates: tuple[CandidateView, ...] | None
+    conflicts: tuple[VersionView, ...]
     context: Mapping[str, Any] | None
     has_output: bool
     output: Any
@@ -134,6 +117,7 @@ class CaseView:
             "case": dict(self.case),
             "stages": [asdict(stage) for stage in self.stages],
             "retrieval": None if self.candidates is None else [asdict(c) for c in self.candidates],
+            "conflicts": [asdict(one) for one in self.conflicts],
             "context": self.context,
             **({"output": self.output} if self.has_output else {}),
             "citations": self.citations,
@@ -169,38 +153,70 @@ def case_view(reader: Reader, view: RunView, case_id: str) -> CaseView:
     case, retrieval, context = (
         payload(stage) for stage in ("cases", "retrieval", "assembled_context")
     )
-    output = payload("generation")
+    output, recorded = payload("generation"), payload("citations")
     execution = payload("execution") or {}
+    samples = _Samples(reader, view, case_id)
+    cases, unit = recorded_cases(reader, view.record), view.record["relevance_unit"]
+    parsed = cases.case(case)
+    first = [one for one in (retrieval, context) if one is not None]
+    redactor = cases.redactor(parsed, [*first, *samples.artifacts])
+    judgments = tuple(view.judgment(row) for row in reader.run_judgments(view.row.id, [case_id]))
+    passages = retrieval["candidates"] if context is None and retrieval else ()
     is_whole = "execution" in rows
     stages = WHOLE_STAGES if is_whole else CASE_STAGES
     return CaseView(
         run_id=view.row.id,
-        case=case,
+        case=redactor.case_record(case),
         stages=tuple(_stage(stage, rows.get(stage), results) for stage in stages),
-        candidates=None if retrieval is None else candidates(retrieval, context, case, view),
-        context=context,
+        candidates=None
+        if retrieval is None
+        else candidates(redactor.artifact(RETRIEVAL, retrieval), context, parsed, unit),
+        conflicts=conflicts(parsed, context["items"] if context else passages),
+        context=context and redactor.artifact(CONTEXT, context),
         has_output="generation" in rows and rows["generation"].digest is not None,
-        output=output,
-        citations=cited(output, payload("citations"), view),
-        retrieval_state=execution.get("state"),
-        artifacts=free_artifacts(execution),
-        judgments=tuple(view.judgment(row) for row in reader.run_judgments(view.row.id, [case_id])),
-        samples=_samples(reader, view.row.id, case_id),
+        output=redactor.answer(output, found_leaks(judgments)),
+        citations=cited(output, recorded, view),
+        retrieval_state=execution.get("state") or state_of(rows.get("retrieval"), retrieval),
+        artifacts=redactor.value(free_artifacts(execution)),
+        judgments=judgments,
+        samples=samples.views(redactor, judgments),
     )
 
 
-def _samples(reader: Reader, run_id: str, case_id: str) -> tuple[SampleView, ...]:
-    rows = reader.sample_stages(run_id, [case_id])
-    results = reader.stage_results([row.identity for row in rows if row.identity])
-    payloads = reader.payloads([row.digest for row in rows if row.digest])
-    found: list[SampleView] = []
-    for sample in sorted({row.sample for row in rows}):
-        own = {row.stage: row for row in rows if row.sample == sample}
-        output = payloads.get((own["generation"].digest if "generation" in own else None) or "")
-        stages = (_stage(stage, row, results) for stage, row in own.items())
-        decoded = None if output is None else json.loads(output)
-        found.append(SampleView(sample, tuple(stages), output is not None, decoded))
-    return tuple(found)
+def found_leaks(judgments: Iterable[JudgmentView], sample: int = 0) -> list[Mapping[str, Any]]:
+    """What `no_leak` found in the answer of a sample."""
+    return [leak for one in judgments for leak in leaks_of(one.detail, sample)]
+
+
+class _Samples:
+    """The further samples of a case."""
+
+    def __init__(self, reader: Reader, view: RunView, case_id: str) -> None:
+        self._rows = reader.sample_stages(view.row.id, [case_id])
+        identities = [row.identity for row in self._rows if row.identity]
+        self._results = reader.stage_results(identities)
+        self._payloads = reader.payloads([row.digest for row in self._rows if row.digest])
+
+    @property
+    def artifacts(self) -> list[Any]:
+        """Their retrievals and contexts, where they have own ones."""
+        digests = [row.digest for row in self._rows if row.stage in PASSAGE_STAGES]
+        return [json.loads(self._payloads[one]) for one in digests if one in self._payloads]
+
+    def views(
+        self, redactor: Redactor, judgments: Sequence[JudgmentView]
+    ) -> tuple[SampleView, ...]:
+        """What may be shown of them."""
+        found: list[SampleView] = []
+        for sample in sorted({row.sample for row in self._rows}):
+            own = {row.stage: row for row in self._rows if row.sample == sample}
+            digest = own["generation"].digest if "generation" in own else None
+            output = self._payloads.get(digest or "")
+            decoded = None if output is None else json.loads(output)
+            shown = redactor.answer(decoded, found_leaks(judgments, sample))
+            stages = tuple(_stage(stage, row, self._results) for stage, row in own.items())
+            found.append(SampleView(sample, stages, output is not None, shown))
+        return tuple(found)
 
 
 def _no_case(reader: Reader, view: RunView, case_id: str) -> str:
@@ -256,58 +272,6 @@ def stage_state(row: CaseStage) -> str:
         return "TIMEOUT" if failure["reason"] == "timeout" else "ERROR"
     states = {"blocked": "BLOCKED", "absent": "NOT_RECORDED", "none": "NOT_EXECUTED"}
     return states.get(row.source, "OK")
-
-
-def candidates(
-    retrieval: Mapping[str, Any],
-    context: Mapping[str, Any] | None,
-    case: Mapping[str, Any],
-    view: RunView,
-) -> tuple[CandidateView, ...]:
-    """The candidates of a retrieval, each with its relevance and what became of it.
-
-    Args:
-        retrieval, case: as recorded.
-        context: what was assembled of it; None where nothing was.
-        view: the run.
-    """
-    parsed, unit = parse_case(case), view.record["relevance_unit"]
-    is_labelled = any(label.grade > 0 for label in parsed.relevant)
-    fates = _fates(context)
-    found: list[CandidateView] = []
-    for position, candidate in enumerate(retrieval["candidates"], start=1):
-        doc_id, chunk_id = candidate["doc_id"], candidate.get("chunk_id")
-        is_relevant = relevant_grade(parsed, doc_id, chunk_id, unit) > 0
-        fate, tokens = fates.get(position) or fates.get((doc_id, chunk_id)) or (None, None)
-        found.append(
-            CandidateView(
-                position=position,
-                doc_id=doc_id,
-                chunk_id=chunk_id,
-                score=candidate.get("score"),
-                relevant=is_relevant if is_labelled else None,
-                fate=fate,
-                tokens=tokens,
-                text=candidate.get("text"),
-            )
-        )
-    return tuple(found)
-
-
-_Place = int | tuple[str, str | None]
-"""A position; document and chunk where a system that is called as a whole reports no position."""
-
-
-def _fates(context: Mapping[str, Any] | None) -> dict[_Place, tuple[str, int | None]]:
-    """Place → what became of the candidate, and its tokens."""
-    if context is None:
-        return {}
-    entries = [*context["items"], *context["dropped"]]
-    return {_place(one): (one.get("reason", "context"), one.get("tokens")) for one in entries}
-
-
-def _place(entry: Mapping[str, Any]) -> _Place:
-    return entry.get("position") or (entry["doc_id"], entry.get("chunk_id"))
 
 
 def cited(output: Any, recorded: Mapping[str, Any] | None, view: RunView) -> Any:

@@ -9,7 +9,7 @@ from rag_assets.evaluation.project import Project
 
 
 def changes_since(record: Mapping[str, Any], project: Project) -> list[str]:
-    """What has another digest now: "system", "evaluator NAME", "dataset".
+    """What has another digest now: "system", "evaluator NAME", "dataset", "manifest".
 
     Args:
         record: what the run froze at its start.
@@ -19,7 +19,7 @@ def changes_since(record: Mapping[str, Any], project: Project) -> list[str]:
     if project.evaluated.identity != record["system"]["identity"]:
         found.append("system")
     then = {one["criterion"]: one["identity"] for one in record["evaluators"]}
-    now = {one.criterion: one.identity for one in project.criteria}
+    now = {one.criterion: one.identity for one in project.measured}
     found += [
         f"evaluator {name}"
         for name in [*then, *(name for name in now if name not in then)]
@@ -27,4 +27,6 @@ def changes_since(record: Mapping[str, Any], project: Project) -> list[str]:
     ]
     if project.dataset.digest != record["dataset"]["digest"]:
         found.append("dataset")
+    if (project.corpus and project.corpus.digest) != (record.get("manifest") or {}).get("digest"):
+        found.append("manifest")
     return found

@@ -11,6 +11,7 @@ from rag_assets.contracts.errors import Problem, nearest
 from rag_assets.contracts.paths import NOTHING, value_at
 from rag_assets.contracts.slice_config import METADATA
 from rag_assets.contracts.template import template_problems, unanswered
+from rag_assets.evaluation.retrieval_valid import NAME as RETRIEVAL_VALID
 from rag_assets.evaluators import Evaluator
 
 _NEEDED = (
@@ -18,6 +19,7 @@ _NEEDED = (
     "httpx",
 )
 _BODY = "system.http.body"
+_TAKEN = f'"{RETRIEVAL_VALID}" is the metric that every run with a retrieval has anyway.'
 
 
 def check_names(root: Path, file: str, problems: list[Problem]) -> None:
@@ -51,9 +53,16 @@ def check_metric_ids(
     kinds = {evaluator.criterion: evaluator.kind for evaluator in evaluators}
     verdicts = [criterion for criterion, kind in kinds.items() if kind == "verdict"]
     are_known = len(evaluators) == len(draft.evaluators)
+    for index, entry in enumerate(draft.evaluators):
+        if entry is not None and entry.criterion == RETRIEVAL_VALID:
+            key = f"evaluators.{index}.criterion"
+            problems.append(draft.source.problem(key, f"{_TAKEN} Take another name."))
     for index, metric in enumerate(draft.metrics):
         if metric is None:
             continue
+        if metric.id == RETRIEVAL_VALID:
+            message = f"{_TAKEN} Take another id."
+            problems.append(draft.source.problem(f"metrics.{index}.id", message))
         if metric.id in kinds:
             message = f'The id "{metric.id}" is the criterion of an evaluator; take another one.'
             problems.append(draft.source.problem(f"metrics.{index}.id", message))
@@ -81,6 +90,25 @@ def check_slices(draft: ConfigDraft, dataset: Dataset, problems: list[Problem]) 
                 )
                 problems.append(draft.source.problem(f"slices.{index}", message))
                 break
+
+
+def check_stale_source(
+    draft: ConfigDraft, recorded: frozenset[str], problems: list[Problem]
+) -> None:
+    """The slice `stale_source` asks what reached the model.
+
+    Args:
+        draft: the config file.
+        recorded: which of retrieval, context and citations the system can record.
+        problems: the list to append to.
+    """
+    if "stale_source" in draft.slices and "context" not in recorded:
+        message = (
+            "stale_source asks what reached the model, and this system never records that. Let "
+            "the system record its context, or remove this slice."
+        )
+        key = f"slices.{draft.slices.index('stale_source')}"
+        problems.append(draft.source.problem(key, message))
 
 
 def check_body(draft: ConfigDraft, dataset: Dataset, problems: list[Problem]) -> None:

@@ -20,10 +20,11 @@ from rag_assets.evaluation.pairing import (
     setting_changes,
 )
 from rag_assets.evaluation.planning_differences import plan_for_difference
+from rag_assets.evaluation.retrieval_valid import NAME as RETRIEVAL_VALID
+from rag_assets.evaluation.retrieval_valid import recorded_outcomes
 from rag_assets.evaluation.stored_cases import NOT_EXECUTED, keys_of, recorded_outcome, samples_in
 from rag_assets.evaluation.views import RunView
 from rag_assets.evaluators import Outcome
-from rag_assets.store import RunJudgment
 from rag_assets.store.reader import Reader
 
 DEFAULT_LEVEL = 0.95
@@ -73,8 +74,8 @@ def compare(
     sides = Sides(
         candidate,
         baseline,
-        _outcomes(reader.run_judgments(candidate.row.id)),
-        _outcomes(reader.run_judgments(baseline.row.id)),
+        _outcomes(reader, candidate.row.id),
+        _outcomes(reader, baseline.row.id),
         pair_cases(reader, candidate.row.id, baseline.row.id),
     )
     level = policy.confidence_level if policy else DEFAULT_LEVEL
@@ -93,6 +94,8 @@ def compare(
         ).bounded(level)
         for one in compared
     }
+    # What a slice of the cases came to says nothing about how many of them there are.
+    sliced = {name: one for name, one in differences.items() if name != RETRIEVAL_VALID}
     decisions, gate = _decide(sides, differences, policy)
     return {
         "format": "comparison/v1",
@@ -111,7 +114,7 @@ def compare(
         "metrics": [difference_record(one) for one in differences.values()],
         "operational": _side_by_side(candidate, baseline),
         "slices": slice_differences(
-            reader, candidate.record, baseline, sides.pairing, differences, sides.pairs, level, keys
+            reader, candidate.record, baseline, sides.pairing, sliced, sides.pairs, level, keys
         ),
         "decisions": [_decision(one, policy, level) for one in decisions] if policy else [],
         "gate": gate and {"state": gate.state, "reasons": list(gate.reasons)},
@@ -147,9 +150,9 @@ def difference_record(metric: Difference) -> dict[str, Any]:
     }
 
 
-def _outcomes(judgments: Sequence[RunJudgment]) -> Outcomes:
-    found: dict[str, dict[str, Outcome]] = {}
-    for one in judgments:
+def _outcomes(reader: Reader, run_id: str) -> Outcomes:
+    found = {RETRIEVAL_VALID: recorded_outcomes(reader, run_id)}
+    for one in reader.run_judgments(run_id):
         found.setdefault(one.criterion, {})[one.case_id] = recorded_outcome(one)
     return found
 

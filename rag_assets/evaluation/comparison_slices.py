@@ -7,12 +7,13 @@ from dataclasses import asdict
 from types import SimpleNamespace
 from typing import Any
 
-from rag_assets.contracts.cases import Case, parse_case
+from rag_assets.contracts.cases import Case
 from rag_assets.evaluation.differences import Difference, OutcomePair, difference
 from rag_assets.evaluation.grouping import GroupKey
 from rag_assets.evaluation.marks import Part, mark_parts
-from rag_assets.evaluation.matching import CaseFacts, Match, match_relevant
+from rag_assets.evaluation.matching import CaseFacts, Match, holds_stale, match_relevant
 from rag_assets.evaluation.pairing import Pairing
+from rag_assets.evaluation.recorded_sources import recorded_cases
 from rag_assets.evaluation.slices import shown_order, slice_value
 from rag_assets.evaluation.stored_cases import stage_payloads
 from rag_assets.evaluation.views import RunView
@@ -113,8 +114,9 @@ def _members(
     found: dict[str, dict[str, list[str]]] = {name: {} for name in names}
     if not names:
         return found
+    made = recorded_cases(reader, baseline.record)
     cases = {
-        case_id: parse_case(record)
+        case_id: made.case(record)
         for case_id, record in stage_payloads(reader, baseline.row.id, "cases", paired)
     }
     facts = _facts(reader, baseline, cases, names)
@@ -136,10 +138,11 @@ def _facts(
     if "relevant_position" in names:
         for case_id, retrieval in stage_payloads(reader, run, "retrieval", list(cases)):
             facts[case_id].match = _match(cases[case_id], retrieval["candidates"], unit)
-    if "context_truncated" in names:
+    if {"context_truncated", "stale_source"} & set(names):
         for case_id, context in stage_payloads(reader, run, "assembled_context", list(cases)):
             reasons = (one["reason"] for one in context["dropped"])
             facts[case_id].truncated = "token_budget" in reasons
+            facts[case_id].stale = holds_stale(cases[case_id], context["items"])
     return facts
 
 

@@ -20,6 +20,8 @@ from rag_assets.evaluation.gate import GateDecision, RuleDecision, gate_of, requ
 from rag_assets.evaluation.metrics import MetricValue, measure
 from rag_assets.evaluation.operational import measure_quantile, operational_outcomes
 from rag_assets.evaluation.replicates import evaluator_errors, sample_reasons
+from rag_assets.evaluation.retrieval_valid import NAME as RETRIEVAL_VALID
+from rag_assets.evaluation.retrieval_valid import session_outcomes
 from rag_assets.evaluation.session import Session
 from rag_assets.evaluation.slices import SliceMetric, SliceTable, slice_metrics
 from rag_assets.evaluation.words import Completeness
@@ -83,6 +85,8 @@ def measure_run(session: Session) -> RunMetrics:
     """Measure every criterion over all cases and over every slice, and record it."""
     project = session.project
     level = project.policy.confidence_level if project.policy else DEFAULT_LEVEL
+    if any(one.criterion == RETRIEVAL_VALID for one in project.measured):
+        session.outcomes[RETRIEVAL_VALID] = session_outcomes(session)
     whole = tuple(
         measure(
             one.criterion,
@@ -93,7 +97,7 @@ def measure_run(session: Session) -> RunMetrics:
             keys=session.group_keys,
             samples=one.samples,
         )
-        for one in project.criteria
+        for one in project.measured
     )
     if project.config.operational_metrics:
         whole += _measure_operational(session, level)

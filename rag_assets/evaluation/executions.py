@@ -21,6 +21,7 @@ from typing import Any
 from rag_assets.contracts.canonical import canonical_json, digest_text
 from rag_assets.contracts.cases import Case
 from rag_assets.contracts.kinds import CITATIONS, CONTEXT, RETRIEVAL
+from rag_assets.evaluation.matching import holds_stale
 from rag_assets.evaluation.memo import CHUNK, Batch, Work, case_stage_row, run_stage
 from rag_assets.evaluation.session import CaseResult, Counted, Session
 from rag_assets.evaluation.stages import count_result
@@ -138,6 +139,9 @@ def _take_part(part: Batch, case: Case, content: Mapping[str, Any] | None) -> No
     result = _without_content(execution)
     if content is not None:
         result = _of_content(part, execution, content)
+        if part.kind == CONTEXT and CONTEXT in content["artifacts"]:
+            items = content["artifacts"][CONTEXT]["items"]
+            session.facts_of(case.id).stale = holds_stale(case, items)
     session.results[part.stage][case.id] = result
     part.rows.append(case_stage_row(session, case, part.stage, result))
 

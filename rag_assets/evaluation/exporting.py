@@ -20,10 +20,11 @@ from rag_assets.contracts.errors import InputError
 from rag_assets.evaluation.bundle import new_bundle, write_json, write_lines, write_manifest
 from rag_assets.evaluation.case_record import case_record, judgment_record
 from rag_assets.evaluation.comparison_view import ComparisonView, comparison_view
-from rag_assets.evaluation.diagnosis.diagnosed_case import diagnosed_case
+from rag_assets.evaluation.diagnosis.diagnosed_case import cases_of, diagnosed_case
 from rag_assets.evaluation.diagnosis.record import DiagnosisView, diagnosis_view
 from rag_assets.evaluation.pairing import pair_cases
 from rag_assets.evaluation.places import reading_records
+from rag_assets.evaluation.recorded_sources import recorded_cases
 from rag_assets.evaluation.references import (
     find_by_digest,
     find_run,
@@ -64,7 +65,9 @@ class Exported:
     lines: int
 
 
-def export(config_path: Path, reference: str, out: Path | None) -> Exported:
+def export(
+    config_path: Path, reference: str, out: Path | None, *, include_restricted: bool = False
+) -> Exported:
     """Write the bundle of a run, of a comparison or of a diagnosis.
 
     Args:
@@ -73,6 +76,7 @@ def export(config_path: Path, reference: str, out: Path | None) -> Exported:
         out: the folder to write; None for `bundles/ID` beside the config, where `:` in the id
             becomes `-`. It may hold an earlier bundle of the same id, as it was exported, which is
             replaced.
+        include_restricted: artifacts as they were recorded, with what users may not see.
 
     Raises:
         InputError: the reference names nothing, the run is going on, or the folder holds something
@@ -85,9 +89,11 @@ def export(config_path: Path, reference: str, out: Path | None) -> Exported:
     target = out or config_path.parent / FOLDER / subject.replace(":", "-")
     with new_bundle(target.resolve(), subject) as folder:
         if isinstance(found, RunView):
-            unit, facts = "case", _write_run(opening, found, folder)
+            facts = _write_run(opening, found, folder, include_restricted=include_restricted)
+            unit = "case"
         elif isinstance(found, DiagnosisView):
-            unit, facts = "case", _write_diagnosis(opening, found, folder)
+            facts = _write_diagnosis(opening, found, folder, include_restricted=include_restricted)
+            unit = "case"
         else:
             unit, facts = "pair", _write_comparison(opening, found, folder)
         write_manifest(folder, subject, facts)
@@ -121,10 +127,13 @@ def _ended_before(view: ComparisonView) -> ComparisonView:
     return view
 
 
-def _write_run(opening: Opening, view: RunView, folder: Path) -> dict[str, Any]:
+def _write_run(
+    opening: Opening, view: RunView, folder: Path, *, include_restricted: bool
+) -> dict[str, Any]:
     """Write all files of a run but the manifest, and return what the manifest says of them."""
     counts = _Counts()
-    write_lines(folder / "cases.jsonl", counts.counted(_cases(opening, view)))
+    records = _cases(opening, view, include_restricted=include_restricted)
+    write_lines(folder / "cases.jsonl", counts.counted(records))
     metrics, slices = ([one.as_json() for one in found] for found in (view.metrics, view.slices))
     write_json(folder / "metrics.json", {"metrics": metrics, "slices": slices})
     decisions = [one.as_json() for one in view.decisions]
@@ -145,6 +154,7 @@ def _write_run(opening: Opening, view: RunView, folder: Path) -> dict[str, Any]:
         "gate": view.row.gate,
         "exit_code": view.exit_code,
         "error": view.error,
+        "restricted_text": _restricted(include_restricted),
         "counts": counts.as_json(),
         "record": dict(view.record),
         "summary": dict(view.summary),
@@ -174,9 +184,12 @@ class _Counts:
         }
 
 
-def _cases(opening: Opening, view: RunView) -> Iterator[dict[str, Any]]:
+def _cases(
+    opening: Opening, view: RunView, *, include_restricted: bool
+) -> Iterator[dict[str, Any]]:
     with opening() as reader:
         ids = reader.case_ids(view.row.id)
+        cases = recorded_cases(reader, view.record)
     for batch in _batches(ids):
         with opening() as reader:
             rows = [
@@ -187,7 +200,15 @@ def _cases(opening: Opening, view: RunView) -> Iterator[dict[str, Any]]:
             judgments = _by_case(reader.run_judgments(view.row.id, batch))
             payloads = reader.payloads([row.digest for row in rows if row.digest])
         for case_id in batch:
-            yield case_record(case_id, stages[case_id], judgments[case_id], payloads, view)
+            yield case_record(
+                case_id,
+                stages[case_id],
+                judgments[case_id],
+                payloads,
+                view,
+                cases,
+                include_restricted=include_restricted,
+            )
 
 
 def _write_comparison(opening: Opening, view: ComparisonView, folder: Path) -> dict[str, Any]:
@@ -208,23 +229,36 @@ def _write_comparison(opening: Opening, view: ComparisonView, folder: Path) -> d
     }
 
 
-def _write_diagnosis(opening: Opening, view: DiagnosisView, folder: Path) -> dict[str, Any]:
+def _write_diagnosis(
+    opening: Opening, view: DiagnosisView, folder: Path, *, include_restricted: bool
+) -> dict[str, Any]:
     """Write all files of a diagnosis but the manifest; the record as it makes up the id."""
-    write_lines(folder / "cases.jsonl", _diagnosed(opening, view))
+    records = _diagnosed(opening, view, include_restricted=include_restricted)
+    write_lines(folder / "cases.jsonl", records)
     write_json(folder / "diagnosis.json", view.record)
     return {
         "kind": "diagnosis",
         "run": view.record["run"],
         "children": view.record["children"],
+        "restricted_text": _restricted(include_restricted),
         "counts": {"cases": len(view.cases), "labels": view.counts()},
     }
 
 
-def _diagnosed(opening: Opening, view: DiagnosisView) -> Iterator[dict[str, Any]]:
+def _restricted(is_included: bool) -> str:
+    """What a bundle holds of what users of the cases may not see."""
+    return "included" if is_included else "redacted"
+
+
+def _diagnosed(
+    opening: Opening, view: DiagnosisView, *, include_restricted: bool
+) -> Iterator[dict[str, Any]]:
     """Each case with its label and what its executions made of it."""
+    with opening() as reader:
+        cases = None if include_restricted else cases_of(reader, view)
     for batch in _batches([one["id"] for one in view.cases]):
         with opening() as reader:
-            found = [diagnosed_case(reader, view, case_id).as_json() for case_id in batch]
+            found = [diagnosed_case(reader, view, one, cases).as_json() for one in batch]
         yield from found
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from rag_assets.evaluation.case_view import found_leaks
+from rag_assets.evaluation.recorded_sources import RecordedCases, recorded_cases
 from rag_assets.evaluation.replicates import samples_of
 from rag_assets.evaluation.views import JudgmentView, RunView
-from rag_assets.evaluation.words import CASE_STAGES, WHOLE_STAGES, Stage
+from rag_assets.evaluation.words import CASE_STAGES, PASSAGE_STAGES, WHOLE_STAGES, Stage
 from rag_assets.store import CaseStage, SampleStage
 from rag_assets.store.reader import Reader
 
@@ -81,8 +83,10 @@ def failed_cases(reader: Reader, view: RunView) -> list[FailedCase]:
     for judgment in reader.run_judgments(view.row.id):
         looked_at.add_judgment(view.judgment(judgment))
     found = [case for case in looked_at.cases.values() if case.went_wrong]
-    payloads = reader.payloads([one for case in found for one in case.shown.values()])
-    return [case.conclude(payloads) for case in found]
+    cases = recorded_cases(reader, view.record)
+    stages = ("cases", *(PASSAGE_STAGES if cases.has_corpus else ()))
+    payloads = reader.payloads([one for case in found for one in case.digests(stages)])
+    return [case.conclude(payloads, cases) for case in found]
 
 
 @dataclass
@@ -92,6 +96,8 @@ class _Case:
     Attributes:
         expected: the stages that a case of the run goes through.
         outputs: sample → digest of its output; None where it has none.
+        contents: stage → digests of what it produced, of what tells what may be shown.
+        judgments: all outcomes.
         failing: the numbers of the samples in which a judgment failed or is missing.
     """
 
@@ -100,6 +106,8 @@ class _Case:
     stages: set[str] = field(default_factory=set)
     outputs: dict[int, str | None] = field(default_factory=dict)
     failing: set[int] = field(default_factory=set)
+    contents: dict[str, list[str]] = field(default_factory=dict)
+    judgments: list[JudgmentView] = field(default_factory=list)
     errors: list[Mapping[str, Any]] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     failed: list[JudgmentView] = field(default_factory=list)
@@ -129,12 +137,14 @@ class _Case:
             if digest is not None and sample in {0} | self.failing
         }
 
-    def conclude(self, payloads: Mapping[str, str]) -> FailedCase:
-        found = {
-            sample: json.loads(payloads[digest])
-            for sample, digest in self.shown.items()
-            if digest in payloads
-        }
+    def digests(self, stages: Iterable[str]) -> list[str]:
+        """Of the outputs that are shown, and of what some stages produced; none without one."""
+        outputs = list(self.shown.values())
+        others = (one for stage in stages for one in self.contents.get(stage, ()))
+        return [*outputs, *others] if outputs else []
+
+    def conclude(self, payloads: Mapping[str, str], cases: RecordedCases) -> FailedCase:
+        found = self._outputs(payloads, cases)
         # Where no single sample can be named, the first stands for all.
         failing = self.failing or {0}
         several = len(self.outputs) > 1
@@ -149,6 +159,24 @@ class _Case:
             below=tuple(self.below),
             missing=tuple(self.missing),
         )
+
+    def _outputs(self, payloads: Mapping[str, str], cases: RecordedCases) -> dict[int, Any]:
+        """Sample → output, as it may be shown."""
+        found = {one: digest for one, digest in self.shown.items() if digest in payloads}
+        if not found:
+            return {}
+        (record,) = self.contents["cases"]
+        passages = (
+            json.loads(payloads[one])
+            for stage in PASSAGE_STAGES
+            for one in self.contents.get(stage, ())
+            if one in payloads
+        )
+        redactor = cases.redactor(cases.case(json.loads(payloads[record])), passages)
+        return {
+            sample: redactor.answer(json.loads(payloads[one]), found_leaks(self.judgments, sample))
+            for sample, one in found.items()
+        }
 
 
 class _Cases:
@@ -176,12 +204,16 @@ class _Cases:
             case.skipped.append(row.stage)
         if row.stage == "generation":
             case.outputs[0] = row.digest
+        if row.stage in ("cases", *PASSAGE_STAGES) and row.digest is not None:
+            case.contents.setdefault(row.stage, []).append(row.digest)
 
     def add_sample(self, row: SampleStage) -> None:
         """Take in what a stage came to for a further sample."""
         case = self._case(row.case_id)
         if row.stage == "generation":
             case.outputs[row.sample] = row.digest
+        if row.stage in PASSAGE_STAGES and row.digest is not None:
+            case.contents.setdefault(row.stage, []).append(row.digest)
         if row.source == "error" and row.failure is not None:
             case.errors.append(
                 {"stage": row.stage, "sample": row.sample, **json.loads(row.failure)}
@@ -191,6 +223,7 @@ class _Cases:
         """Take in an outcome."""
         case = self._case(judgment.case)
         value = judgment.value
+        case.judgments.append(judgment)
         if judgment.status == "missing":
             case.missing.append(judgment)
         elif value is None:

@@ -14,8 +14,14 @@ from rag_assets.contracts.canonical import canonical_json, digest
 from rag_assets.contracts.cases import Case
 from rag_assets.contracts.identities import judgment_key
 from rag_assets.contracts.paths import cited_value
+from rag_assets.evaluation.judged import (
+    Judged,
+    looking_at,
+    of_all_samples,
+    told,
+    with_composed,
+)
 from rag_assets.evaluation.memo import CHUNK, FLUSH_S, case_stage_row
-from rag_assets.evaluation.replicates import combine, every_sample
 from rag_assets.evaluation.session import NOT_EXECUTED, CaseResult, Session
 from rag_assets.evaluation.settled import settled_base, settled_case
 from rag_assets.evaluation.words import CASE_STAGES, Stage
@@ -23,7 +29,6 @@ from rag_assets.evaluators import Absent, Evaluator, Evidence, Outcome, judge
 from rag_assets.evaluators.base import Part
 from rag_assets.store import CaseStage, Judgment, RunJudgment, SettledCase
 from rag_assets.store.reader import Reader
-from rag_assets.store.records import Source
 from rag_assets.systems.calls import Failure
 
 STAGE_OF: Mapping[Part, Stage] = {
@@ -33,15 +38,6 @@ STAGE_OF: Mapping[Part, Stage] = {
     "citations": "citations",
 }
 _EVIDENCE: tuple[Stage, ...] = ("retrieval", "assembled_context", "citations", "generation")
-
-
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    """One judgment on its way to the records."""
-
-    outcome: Outcome
-    source: Source
-    key: str | None = None
 
 
 @dataclass(slots=True)
@@ -58,7 +54,7 @@ class _Chunk:
     """
 
     payloads: Mapping[str, str]
-    settled: dict[tuple[str, str], _Judged] = field(default_factory=dict)
+    settled: dict[tuple[str, str], Judged] = field(default_factory=dict)
     keys: dict[tuple[str, str], str] = field(default_factory=dict)
     known: Mapping[str, Judgment] = field(default_factory=dict)
     unjudged: list[str] = field(default_factory=list)
@@ -77,7 +73,7 @@ class _Batch:
     stages: list[CaseStage] = field(default_factory=list)
     since: float = field(default_factory=time.monotonic)
 
-    def take(self, case: Case, judged: Mapping[str, _Judged]) -> None:
+    def take(self, case: Case, judged: Mapping[str, Judged]) -> None:
         """Take in the judgments of a case: of one of its samples, the first one last."""
         session = self.session
         session.observer.advanced("judgments", 1)
@@ -88,7 +84,7 @@ class _Batch:
         ]
         place = session.places[case.id]
         if session.sample == 0:
-            judged = _of_all_samples(session, place, judged)
+            judged = of_all_samples(session, place, judged)
         for criterion, one in judged.items():
             session.outcomes[criterion][place] = one.outcome
         if session.sample > 0:
@@ -121,7 +117,7 @@ def judge_cases(session: Session, *, execute: bool) -> None:
         session: the run; its outcomes and results are filled in.
         execute: False only looks up: what is not memoized is then `not_executed`.
     """
-    evaluators = _evaluators(session)
+    evaluators = looking_at(session)
     unjudged = Outcome.missing(NOT_EXECUTED.reason)
     criteria = session.project.criteria
     session.outcomes = {one.criterion: [unjudged] * len(session.cases) for one in criteria}
@@ -139,13 +135,15 @@ def judge_cases(session: Session, *, execute: bool) -> None:
             for case in chunk_cases:
                 if session.stop.is_set():
                     return
-                batch.take(
-                    case,
-                    {
-                        one.criterion: _judge(session, chunk, case, one, execute)
-                        for one in evaluators
-                    },
-                )
+                judged = {
+                    one.criterion: _judge(session, chunk, case, one, execute) for one in evaluators
+                }
+                evidence = chunk.evidence.get(case.id)
+                shown = {
+                    one.criterion: told(session, case, one, judged[one.criterion], evidence)
+                    for one in evaluators
+                }
+                batch.take(case, with_composed(session, case, shown))
                 # Parsed evidence is large, and nobody looks at it again.
                 chunk.evidence.pop(case.id, None)
                 if time.monotonic() - batch.since >= FLUSH_S:
@@ -154,31 +152,6 @@ def judge_cases(session: Session, *, execute: bool) -> None:
     finally:
         batch.flush()
         session.observer.stage_finished("judgments", numbered)
-
-
-def _evaluators(session: Session) -> list[Evaluator]:
-    """Those that look at a sample: at the further ones, only those whose value may be another."""
-    sampled = {one.criterion for one in session.project.criteria if one.samples > 1}
-    evaluators = session.project.evaluators
-    return [one for one in evaluators if session.sample == 0 or one.criterion in sampled]
-
-
-def _of_all_samples(
-    session: Session, place: int, judged: Mapping[str, _Judged]
-) -> dict[str, _Judged]:
-    """The outcomes of a case over all of its samples, and those that are made of them."""
-    found = dict(judged)
-    for criterion in session.project.criteria:
-        if criterion.every is not None:
-            base = found[criterion.every]
-            found[criterion.criterion] = _Judged(every_sample(base.outcome), base.source)
-        elif criterion.samples > 1:
-            own = judged[criterion.criterion]
-            further = [other.outcomes[criterion.criterion][place] for other in session.others]
-            # What it shares, it shares with another sample of this case, judged just before.
-            source: Source = "miss" if own.source == "shared" else own.source
-            found[criterion.criterion] = _Judged(combine([own.outcome, *further]), source, own.key)
-    return found
 
 
 def _take_settled(session: Session) -> None:
@@ -192,28 +165,28 @@ def _take_settled(session: Session) -> None:
 
 def _judge(
     session: Session, chunk: _Chunk, case: Case, evaluator: Evaluator, execute: bool
-) -> _Judged:
+) -> Judged:
     place = (case.id, evaluator.criterion)
     if place in chunk.settled:
         return chunk.settled[place]
     key = chunk.keys[place]
     if key in session.judged:
         session.count("judgment", "shared")
-        return _Judged(session.judged[key], "shared", key)
+        return Judged(session.judged[key], "shared", key)
     if key in chunk.known:
         session.count("judgment", "hit")
         known = chunk.known[key]
         outcome = Outcome.recall(known.status, known.value, known.reason, known.detail)
-        return _Judged(outcome, "hit", key)
+        return Judged(outcome, "hit", key)
     if not execute:
-        return _Judged(Outcome.missing(NOT_EXECUTED.reason), "none", key)
+        return Judged(Outcome.missing(NOT_EXECUTED.reason), "none", key)
     session.count("judgment", "miss")
     outcome = judge(evaluator, _evidence(session, chunk, case))
     if outcome.status == "missing":
         # A missing judgment is a failure of some kind, and failures are never memoized.
-        return _Judged(outcome, "miss")
+        return Judged(outcome, "miss")
     session.judged[key] = outcome
-    return _Judged(outcome, "miss", key)
+    return Judged(outcome, "miss", key)
 
 
 def _read(session: Session, cases: Sequence[Case], execute: bool) -> _Chunk:
@@ -221,7 +194,7 @@ def _read(session: Session, cases: Sequence[Case], execute: bool) -> _Chunk:
     with session.store.reading() as reader:
         chunk = _Chunk(_citing_payloads(session, reader, cases))
         for case in cases:
-            for evaluator in _evaluators(session):
+            for evaluator in looking_at(session):
                 _settle_or_key(session, chunk, case, evaluator)
         if session.use_cache or not execute:
             chunk.known = reader.judgments(list(chunk.keys.values()))
@@ -247,14 +220,14 @@ def _settle_or_key(session: Session, chunk: _Chunk, case: Case, evaluator: Evalu
     place = (case.id, evaluator.criterion)
     reason = evaluator.exclusion(case)
     if reason is not None:
-        chunk.settled[place] = _Judged(Outcome.excluded(reason), "none")
+        chunk.settled[place] = Judged(Outcome.excluded(reason), "none")
         return
     for part in evaluator.reads:
         stage = _stage_of(session, part)
         if _digest(session, case.id, stage) is None:
             failure = _failure(session, case.id, stage)
             detail = f"{failure.type}: {failure.message}".strip(": ")
-            chunk.settled[place] = _Judged(Outcome.missing(failure.reason, detail), "none")
+            chunk.settled[place] = Judged(Outcome.missing(failure.reason, detail), "none")
             return
     chunk.keys[place] = judgment_key(
         evaluator.criterion,
@@ -346,7 +319,7 @@ def _memo(key: str, outcome: Outcome) -> Judgment:
     return Judgment(key, outcome.status, outcome.value, outcome.reason, _json(outcome.detail))
 
 
-def _row(run_id: str, case_id: str, criterion: str, judged: _Judged) -> RunJudgment:
+def _row(run_id: str, case_id: str, criterion: str, judged: Judged) -> RunJudgment:
     outcome = judged.outcome
     return RunJudgment(
         run_id,
@@ -361,7 +334,7 @@ def _row(run_id: str, case_id: str, criterion: str, judged: _Judged) -> RunJudgm
     )
 
 
-def _is_settled(session: Session, case: Case, judged: Mapping[str, _Judged]) -> bool:
+def _is_settled(session: Session, case: Case, judged: Mapping[str, Judged]) -> bool:
     """Whether the case came through all stages, so that nothing of it is left to be tried."""
     if session.others:
         return False
@@ -373,7 +346,7 @@ def _json(detail: Any) -> str | None:
     return None if detail is None else canonical_json(detail)
 
 
-def _result(session: Session, case: Case, judged: Mapping[str, _Judged]) -> CaseResult:
+def _result(session: Session, case: Case, judged: Mapping[str, Judged]) -> CaseResult:
     """The judgments of one case as one result: none when a stage before them has none."""
     content = digest(
         {

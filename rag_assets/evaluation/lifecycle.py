@@ -9,10 +9,11 @@ from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
-from rag_assets.contracts.canonical import canonical_json
+from rag_assets.contracts.canonical import canonical_json, digest_text
 from rag_assets.evaluation.concluding import Conclusion, completeness_of, failure_groups
 from rag_assets.evaluation.owner import DIED, describe, is_alive, now, this_process
 from rag_assets.evaluation.project import Project
+from rag_assets.evaluation.recorded_sources import MANIFEST_KIND, manifest_record, manifest_text
 from rag_assets.evaluation.session import Session
 from rag_assets.evaluation.words import RunState
 from rag_assets.store import RunRow
@@ -46,6 +47,7 @@ def start_run(
     replay = session.replay
     frozen = frozen_record(session.project, selection, session.use_cache)
     record = canonical_json(frozen | ({"replay": asdict(replay)} if replay else {}))
+    corpus = manifest_text(session.project)
     told = None
     while True:
         with session.store.writing() as writer:
@@ -57,6 +59,8 @@ def start_run(
                 if writer.reader.run(session.run_id) is not None:
                     # Somebody launched an earlier run's config once more.
                     session.run_id = new_run_id()
+                if corpus is not None:
+                    writer.put_artifacts(MANIFEST_KIND, {digest_text(corpus): corpus})
                 writer.add_run(
                     RunRow(
                         id=session.run_id,
@@ -168,6 +172,7 @@ def frozen_record(
             "digest": project.dataset.digest,
             "cases": len(project.dataset.cases),
         },
+        "manifest": manifest_record(project),
         "grouped": project.is_grouped,
         "suite": config.suite,
         "selection": None if selection is None else list(selection),
@@ -176,7 +181,7 @@ def frozen_record(
         "system": {**project.evaluated.settings, "identity": project.evaluated.identity},
         "replicates": config.replicates,
         "replicate_retrieval": config.replicate_retrieval,
-        "evaluators": [one.record() for one in project.criteria],
+        "evaluators": [one.record() for one in project.measured],
         "metrics": [metric.model_dump() for metric in config.operational_metrics],
         "slices": list(config.slices),
         "min_slice_support": config.min_slice_support,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rag_assets.contracts.cases import Case
 
@@ -42,10 +42,23 @@ def relevant_grade(case: Case, doc_id: str, chunk_id: str | None, unit: Unit) ->
 
 @dataclass(slots=True)
 class CaseFacts:
-    """What slices ask of a case: where its relevant evidence stood, and whether a budget cut it."""
+    """What slices ask of a case: where its relevant evidence stood, whether a budget cut its
+    context, and whether that held a stale document; None where it is not known."""
 
     match: Match | None = None
     truncated: bool | None = None
+    stale: bool | None = None
+
+
+def holds_stale(case: Case, items: Sequence[Mapping[str, Any]]) -> bool | None:
+    """Whether a context holds a retired or superseded document; None without a corpus.
+
+    Args:
+        case: with its sources, where there is a corpus.
+        items: of the context, as they are stored.
+    """
+    sources = case.sources
+    return None if sources is None else any(sources.is_stale(one["doc_id"]) for one in items)
 
 
 def match_relevant(case: Case, candidates: Sequence[Passage | ContextItem], unit: Unit) -> Match:

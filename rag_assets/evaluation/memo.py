@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from rag_assets.contracts.canonical import canonical_json, digest_text
 from rag_assets.contracts.cases import Case
 from rag_assets.contracts.errors import ContractError, Problem, RerankerError
+from rag_assets.evaluation.restricted import told_call
 from rag_assets.evaluation.session import NOT_EXECUTED, CaseResult, Counted, Session
 from rag_assets.evaluation.words import Stage
 from rag_assets.store import CaseStage, SampleStage, StageResult
@@ -169,6 +170,7 @@ class _StageRun:
     def finish(self, call: CallResult) -> None:
         """Take in the result of a call, and of the cases that share it."""
         work = self._works.pop(call.key)
+        call = told_call(self.session, work.case, call)
         usage = canonical_json(dict(call.usage)) if call.usage else None
         if call.failure is not None:
             result = CaseResult(
@@ -238,7 +240,7 @@ class _StageRun:
         project = self.session.project
         current = CurrentCase(
             project.evaluated.config,
-            case.user,
+            case.asker,
             case.as_of,
             sample=self.session.sample,
             records=project.is_whole,

@@ -22,8 +22,8 @@ class Pairing:
         paired: ids of the cases with the same input and expectation in both runs.
         added: ids that only the candidate has.
         removed: ids that only the baseline has.
-        input_changed, expected_changed: ids of both runs whose question, or whose right answer,
-            is another one.
+        input_changed: ids of both runs whose question, or who asks it, or when, is another one.
+        expected_changed: ids of both runs whose right answer is another one.
     """
 
     paired: tuple[str, ...]
@@ -109,6 +109,11 @@ def setting_changes(
         digests = [(run.get(what) or {}).get("digest") for run in (candidate, baseline)]
         if digests[0] != digests[1]:
             yield what, digests[0], digests[1]
+    manifests = [run.get("manifest") or {} for run in (candidate, baseline)]
+    one, other = ([manifest.get(key) for key in ("digest", "passed")] for manifest in manifests)
+    if one[0] == other[0] and one[1] != other[1]:
+        # Only then does another date mean that other documents are admissible.
+        yield "date", *(manifest["as_of"] for manifest in manifests)
     systems = (_settings(candidate["system"]), _settings(baseline["system"]))
     for name in sorted(systems[0].keys() | systems[1].keys()):
         ours, theirs = (system.get(name) for system in systems)
@@ -139,15 +144,16 @@ def _changes(
     found: dict[str, Literal["input_changed", "expected_changed"]] = {}
     for case_id, digests in edited.items():
         ours, theirs = (json.loads(payloads[one]) for one in digests)
-        if digest(ours["input"]) != digest(theirs["input"]):
+        if digest(_asked(ours)) != digest(_asked(theirs)):
             found[case_id] = "input_changed"
-        elif digest(_expectation(ours)) != digest(_expectation(theirs)):
+        elif digest(ours.get("expected")) != digest(theirs.get("expected")):
             found[case_id] = "expected_changed"
     return found
 
 
-def _expectation(case: Mapping[str, Any]) -> list[Any]:
-    return [case.get(key) for key in ("expected", "user", "as_of")]
+def _asked(case: Mapping[str, Any]) -> list[Any]:
+    """What the system receives: the input, and who asks when."""
+    return [case.get(key) for key in ("input", "user", "as_of")]
 
 
 def _with(changes: Mapping[str, str], reason: str) -> tuple[str, ...]:

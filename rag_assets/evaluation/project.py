@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 
 from rag_assets.contracts.cases import Dataset
 from rag_assets.contracts.config import Config, ConfigDraft, read_draft
+from rag_assets.contracts.corpus import Corpus
 from rag_assets.contracts.dataset import read_dataset
 from rag_assets.contracts.errors import InputError, Problem
 from rag_assets.contracts.identities import StageKeys
-from rag_assets.contracts.kinds import CITATIONS, CONTEXT, RETRIEVAL
-from rag_assets.contracts.loading import forget_project_modules, load_object
+from rag_assets.contracts.loading import forget_project_modules
 from rag_assets.contracts.policy import Policy
-from rag_assets.contracts.text import names
 from rag_assets.evaluation.checks import (
-    absent_slices,
     check_body,
     check_metric_ids,
     check_names,
     check_slices,
+    check_stale_source,
     relative,
+)
+from rag_assets.evaluation.corpora import (
+    checked_reference_sets,
+    load_corpus,
+    today,
+    with_reference_sets,
 )
 from rag_assets.evaluation.matching import Unit
 from rag_assets.evaluation.places import (
@@ -37,7 +43,9 @@ from rag_assets.evaluation.project_policy import (
     known_metrics,
     read_checked_policy,
 )
+from rag_assets.evaluation.readiness import recorded_parts, retry_exceptions, warnings_of
 from rag_assets.evaluation.replicates import Criterion, criteria_of
+from rag_assets.evaluation.retrieval_valid import retrieval_criterion
 from rag_assets.evaluators import Evaluator, build_evaluators
 from rag_assets.evaluators.ranking import RankingParameters
 from rag_assets.store import Store
@@ -51,7 +59,10 @@ class Project:
     """A checked project.
 
     Attributes:
-        config, dataset, evaluators: as the config names them.
+        config, evaluators: as the config names them.
+        dataset: the cases; where there is a corpus, with their reference sets.
+        corpus: the manifest; None where the config declares none.
+        as_of: the date of the cases that name none.
         evaluated: the system, of whichever kind.
         policy: what decides, or None without a policy file.
         retry_on: exception classes that a stage is tried again for.
@@ -65,6 +76,8 @@ class Project:
     policy: Policy | None
     retry_on: tuple[type[BaseException], ...]
     warnings: tuple[str, ...]
+    corpus: Corpus | None = None
+    as_of: date = date.min
 
     @property
     def is_whole(self) -> bool:
@@ -97,8 +110,20 @@ class Project:
 
     @cached_property
     def criteria(self) -> tuple[Criterion, ...]:
-        """Everything that a run has one outcome of for each case."""
+        """Everything that is judged of each case, or made of what is judged."""
         return criteria_of(self.config, self.evaluators)
+
+    @cached_property
+    def measured(self) -> tuple[Criterion, ...]:
+        """Everything that a run has one outcome of for each case."""
+        is_recorded = "retrieval" in recorded_parts(self.evaluated)
+        coverage = retrieval_criterion(self.config, is_recorded=is_recorded)
+        return (*self.criteria, *([coverage] if coverage else []))
+
+    @cached_property
+    def reads_corpus(self) -> bool:
+        """Whether a judgment depends on the manifest."""
+        return self.corpus is not None and any(one.reads_corpus for one in self.evaluators)
 
     @cached_property
     def is_grouped(self) -> bool:
@@ -109,6 +134,12 @@ class Project:
     def store(self) -> Store:
         """The project's store."""
         return open_store(self.config)
+
+    def on(self, day: date) -> Project:
+        """The project on another day: what is admissible may have changed."""
+        if day == self.as_of:
+            return self
+        return replace(self, dataset=with_reference_sets(self.dataset, self.corpus, day), as_of=day)
 
     @cached_property
     def keys(self) -> StageKeys:
@@ -148,32 +179,38 @@ def load_project(
     draft = read_draft(config_path, problems, name=config_path.name)
     if draft is None:
         raise InputError(problems)
-    config, dataset = draft.config, _dataset(draft, problems)
+    as_of = today()
+    corpus = load_corpus(draft, problems)
+    config, dataset = draft.config, _dataset(draft, corpus, as_of, problems)
     check_names(draft.path.parent, config_path.name, problems)
     system = load_system(config, config_path.name, dataset, problems) if config else None
+    recorded = recorded_parts(system)
     evaluators = build_evaluators(
         draft.evaluators,
         file=config_path.name,
         depth=system.depth if isinstance(system, StagedSystem) else None,
         is_depth_known=system is not None,
-        recorded=_recorded(system),
+        recorded=recorded,
         dataset=dataset,
         root=draft.path.parent,
         problems=problems,
+        has_corpus=draft.has_corpus,
     )
+    check_stale_source(draft, recorded, problems)
     if dataset is not None:
         check_slices(draft, dataset, problems)
         check_body(draft, dataset, problems)
     check_metric_ids(draft, evaluators, problems)
     policy = None
     if with_policy:
-        known = known_metrics(draft, evaluators, dataset)
+        has_retrieval = None if system is None else "retrieval" in recorded
+        known = known_metrics(draft, evaluators, dataset, has_retrieval)
         policy = read_checked_policy(draft.path.parent, policy_path, known, problems)
-    retry_on = _retry_on(config, problems) if config else ()
+    retry_on = retry_exceptions(config, problems) if config else ()
     if problems or config is None or dataset is None or system is None:
         raise InputError(_ordered(problems, config_path.name), shown=PROBLEMS_SHOWN)
-    warnings = _warnings(config, system, evaluators, dataset)
-    return Project(config, dataset, system, evaluators, policy, retry_on, warnings)
+    warnings = warnings_of(config, system, evaluators, dataset)
+    return Project(config, dataset, system, evaluators, policy, retry_on, warnings, corpus, as_of)
 
 
 def _ordered(problems: Sequence[Problem], file: str) -> list[Problem]:
@@ -182,11 +219,16 @@ def _ordered(problems: Sequence[Problem], file: str) -> list[Problem]:
     return [*ours, *(one for one in problems if one.file != file)]
 
 
-def _dataset(draft: ConfigDraft, problems: list[Problem]) -> Dataset | None:
+def _dataset(
+    draft: ConfigDraft, corpus: Corpus | None, as_of: date, problems: list[Problem]
+) -> Dataset | None:
     if draft.dataset is None:
         return None
     name = relative(draft.dataset, draft.path.parent)
-    return read_dataset(draft.dataset, problems, name=name)
+    dataset = read_dataset(draft.dataset, problems, name=name)
+    if dataset is None or corpus is None:
+        return dataset
+    return checked_reference_sets(dataset, corpus, as_of, name, problems)
 
 
 def check_comparison_policy(project: Project) -> None:
@@ -199,86 +241,7 @@ def check_comparison_policy(project: Project) -> None:
     path = config.root / COMPARE_POLICY_FILE
     if path.is_file():
         operational = [one.id for one in config.operational_metrics]
-        known = all_metrics(project.criteria, operational, project.dataset)
+        known = all_metrics(project.measured, operational, project.dataset)
         read_checked_policy(config.root, path, known, problems)
     if problems:
         raise InputError(problems, shown=PROBLEMS_SHOWN)
-
-
-def _retry_on(config: Config, problems: list[Problem]) -> tuple[type[BaseException], ...]:
-    classes: list[type[BaseException]] = []
-    for index, reference in enumerate(config.system.retries.retry_on):
-        key = f"system.retries.retry_on.{index}"
-        place = (config.path.name, config.lines.get(key, 0), key)
-        try:
-            loaded = load_object(reference, config.root)
-        except InputError as error:
-            problems.append(Problem(*place, str(error)))
-            continue
-        if isinstance(loaded, type) and issubclass(loaded, BaseException):
-            classes.append(loaded)
-        else:
-            problems.append(Problem(*place, f"{reference} is not an exception class."))
-    return tuple(classes)
-
-
-def _recorded(system: StagedSystem | BlackBox | None) -> frozenset[str]:
-    """The parts that evaluators can read; of a staged system, citations only where a path is."""
-    if isinstance(system, BlackBox):
-        kinds = {"retrieval": RETRIEVAL, "context": CONTEXT, "citations": CITATIONS}
-        return frozenset(part for part, kind in kinds.items() if kind in system.records)
-    cites = system is None or system.citations_path is not None
-    return frozenset({"retrieval", "context", *(["citations"] if cites else [])})
-
-
-def _warnings(
-    config: Config,
-    system: StagedSystem | BlackBox,
-    evaluators: Sequence[Evaluator],
-    dataset: Dataset,
-) -> tuple[str, ...]:
-    found = list(absent_slices(config.slices, dataset))
-    if isinstance(system, StagedSystem) and system.index_version is None:
-        found.append(
-            "No index_version is declared: retrieval stays cached until the code changes. Set "
-            "system.rag.index_version to a string, a file or a callable that changes with the "
-            "index."
-        )
-    for evaluator in evaluators:
-        # The first case that is not excluded settles it.
-        if all(evaluator.exclusion(case) for case in dataset.cases):
-            reasons = sorted({str(evaluator.exclusion(case)) for case in dataset.cases})
-            found.append(
-                f"{evaluator.criterion} excludes every case ({', '.join(reasons)}): it "
-                f"measures nothing. Check the parameters of {evaluator} against the dataset."
-            )
-    return tuple(found)
-
-
-def selection(dataset: Dataset, pattern: str | None, limit: int | None) -> tuple[str, ...] | None:
-    """The ids of the cases that a run is restricted to; None for all of them.
-
-    Args:
-        dataset: the suite.
-        pattern: a glob over case ids.
-        limit: the first so many of those that match, ≥ 1.
-
-    Raises:
-        InputError: the pattern matches nothing; the nearest ids are listed.
-    """
-    import difflib
-
-    if pattern is None and limit is None:
-        return None
-    ids = [case.id for case in dataset.cases]
-    chosen = [one for one in ids if pattern is None or names(pattern, one)]
-    if not chosen:
-        near = difflib.get_close_matches(pattern or "", ids, n=3, cutoff=0.3)
-        hint = f" Nearest ids: {', '.join(near)}." if near else ""
-        of = (
-            "does not match the 1 case"
-            if len(ids) == 1
-            else f"matches none of the {len(ids)} cases"
-        )
-        raise InputError(f'--cases "{pattern}" {of}.{hint}')
-    return tuple(chosen[:limit])

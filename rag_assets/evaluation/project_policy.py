@@ -14,6 +14,8 @@ from rag_assets.evaluation.checks import relative
 from rag_assets.evaluation.grouping import group_keys
 from rag_assets.evaluation.places import POLICY_FILE
 from rag_assets.evaluation.replicates import Criterion, criteria_of, criterion_of, with_made
+from rag_assets.evaluation.retrieval_valid import NAME as RETRIEVAL_VALID
+from rag_assets.evaluation.retrieval_valid import retrieval_criterion
 from rag_assets.evaluation.stored_cases import recorded_kinds
 from rag_assets.evaluators import Evaluator
 
@@ -52,7 +54,10 @@ def all_metrics(
 
 
 def known_metrics(
-    draft: ConfigDraft, evaluators: Sequence[Evaluator], dataset: Dataset | None
+    draft: ConfigDraft,
+    evaluators: Sequence[Evaluator],
+    dataset: Dataset | None,
+    has_retrieval: bool | None,
 ) -> KnownMetrics:
     """What is certain of the metrics, whatever else is wrong with the project.
 
@@ -60,16 +65,20 @@ def known_metrics(
         draft: the config file.
         evaluators: those of its evaluators that could be built.
         dataset: all cases; None when the dataset is broken.
+        has_retrieval: whether the system records a retrieval; None when that is not known.
     """
     metrics = [one for one in draft.metrics if one is not None]
     if draft.config is not None:
-        criteria = criteria_of(draft.config, evaluators)
+        coverage = retrieval_criterion(draft.config, is_recorded=bool(has_retrieval))
+        criteria = (*criteria_of(draft.config, evaluators), *([coverage] if coverage else []))
     else:
         criteria = with_made([criterion_of(one) for one in evaluators], metrics)
     operational = [one.id for one in metrics if one.every_replicate is None]
     kinds = all_metrics(criteria, operational, dataset).kinds
     if dataset is None or (draft.config is None and draft.may_sample):
         kinds = dict.fromkeys(kinds)
+    if has_retrieval is None:
+        kinds = {**kinds, RETRIEVAL_VALID: None}
     are_all = len(evaluators) == len(draft.evaluators) and None not in draft.metrics
     return KnownMetrics(kinds, dataset, are_all)
 

@@ -19,6 +19,8 @@ from rag_assets.evaluation.operational import (
     operational_outcomes,
 )
 from rag_assets.evaluation.places import PROBLEMS_SHOWN
+from rag_assets.evaluation.retrieval_valid import NAME as RETRIEVAL_VALID
+from rag_assets.evaluation.retrieval_valid import recorded_outcomes
 from rag_assets.evaluation.stored_cases import (
     NOT_EXECUTED,
     keys_of,
@@ -111,6 +113,8 @@ def _outcomes(reader: Reader, view: RunView, case_ids: Sequence[str]) -> dict[st
     }
     for one in reader.run_judgments(view.row.id):
         found[one.criterion][one.case_id] = recorded_outcome(one)
+    if RETRIEVAL_VALID in found:
+        found[RETRIEVAL_VALID] = recorded_outcomes(reader, view.row.id)
     operational = operational_metrics(view.record)
     return {
         criterion: [by_case.get(case_id, NOT_EXECUTED) for case_id in case_ids]

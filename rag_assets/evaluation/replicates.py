@@ -58,7 +58,7 @@ def criteria_of(config: Config, evaluators: Sequence[Evaluator]) -> tuple[Criter
         sampled |= {"retrieval", "context"}
     return with_made(
         [
-            criterion_of(one, 1 if sampled.isdisjoint(one.reads) else config.replicates)
+            criterion_of(one, 1 if sampled.isdisjoint(parts_read(one)) else config.replicates)
             for one in evaluators
         ],
         config.metrics,
@@ -90,6 +90,11 @@ def with_made(
         if metric.every_replicate in own
     ]
     return (*criteria, *made)
+
+
+def parts_read(evaluator: Evaluator) -> set[str]:
+    """What an evaluator and those that it is made of read."""
+    return {*evaluator.reads, *(part for one in evaluator.parts for part in one.reads)}
 
 
 def criterion_of(evaluator: Evaluator, samples: int = 1) -> Criterion:

@@ -306,6 +306,10 @@ class Session:
         found, absent = self._at_hand(digests)
         return {**found, **reader.payloads(absent)} if absent else found
 
+    def payloads_at_hand(self, digests: Iterable[str]) -> Mapping[str, str]:
+        """Payloads by digest, without a look into the store."""
+        return self._at_hand(digests)[0]
+
     def payloads_of(self, digests: Iterable[str]) -> Mapping[str, str]:
         """Payloads by digest; the store is opened only for what is not at hand."""
         found, absent = self._at_hand(digests)

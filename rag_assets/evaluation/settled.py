@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_assets.contracts.canonical import digest, digest_text
+from rag_assets.contracts.canonical import canonical_json, digest, digest_text
 from rag_assets.contracts.cases import Case
 from rag_assets.evaluation.matching import CaseFacts, Match
 from rag_assets.evaluation.project import Project
@@ -56,7 +56,9 @@ def settled_base(project: Project) -> str | None:
     if project.is_whole:
         return None
     evaluators = [[one.criterion, one.identity] for one in project.criteria]
-    return digest(["settled/v1", project.keys.execution, evaluators, project.relevance_unit])
+    corpus = project.corpus and [project.corpus.rights, project.corpus.contents]
+    parts = [project.keys.execution, evaluators, project.relevance_unit, corpus]
+    return digest(["settled/v2", *parts])
 
 
 def settled_case(base: str, run_id: str, case: Case, facts: CaseFacts) -> SettledCase:
@@ -70,6 +72,7 @@ def settled_case(base: str, run_id: str, case: Case, facts: CaseFacts) -> Settle
         match.position if match else None,
         match.ambiguous if match else None,
         facts.truncated,
+        facts.stale,
     )
 
 
@@ -108,11 +111,13 @@ def _recall_outcomes(settled: Settled, reader: Reader, runs: Mapping[str, str]) 
 
 
 def _key(base: str, case: Case) -> str:
-    return digest_text(f"{base} {case.digest} {case.id}")
+    # The day of the run may have changed what its user may use.
+    standing = "" if case.sources is None else canonical_json(case.sources.standing)
+    return digest_text(f"{base} {case.digest} {standing} {case.id}")
 
 
 def _facts(row: SettledCase) -> CaseFacts:
     match = None
     if row.labelled is not None:
         match = Match(row.labelled, row.position, bool(row.ambiguous))
-    return CaseFacts(match, row.truncated)
+    return CaseFacts(match, row.truncated, row.stale)

@@ -168,6 +168,10 @@ def slice_value(name: str, case: Case, facts: CaseFacts, top_k: int) -> str | No
     """The value that a case has in a slice; None where it is in no value of it."""
     if name == "context_truncated":
         return None if facts.truncated is None else json.dumps(facts.truncated)
+    if name == "stale_source":
+        return None if facts.stale is None else json.dumps(facts.stale)
+    if name == "admissible_source":
+        return _admissible_source(case)
     if name == "relevant_position":
         match = facts.match
         if match is None or not match.labelled or match.ambiguous:
@@ -176,6 +180,14 @@ def slice_value(name: str, case: Case, facts: CaseFacts, top_k: int) -> str | No
             return "not_retrieved"
         return "top_k" if match.position <= top_k else "beyond_top_k"
     return _text(case.metadata.get(name.removeprefix("metadata."), NO_VALUE))
+
+
+def _admissible_source(case: Case) -> str | None:
+    """Whether a relevant document is admissible; a case that says nothing about that is in none."""
+    if any(label.grade > 0 for label in case.relevant):
+        return "present"
+    is_known = case.inadmissible or case.expectation.behavior != "answer"
+    return "absent" if is_known else None
 
 
 def _text(value: Any) -> str:

@@ -13,12 +13,14 @@ from rag_assets.contracts.canonical import NotJsonError, canonical_json, digest
 from rag_assets.contracts.cases import Case
 from rag_assets.contracts.errors import ArtifactError
 from rag_assets.evaluation.assembly import assemble
-from rag_assets.evaluation.matching import match_relevant
+from rag_assets.evaluation.matching import holds_stale, match_relevant
 from rag_assets.evaluation.memo import Batch, Work, case_stage_row
 from rag_assets.evaluation.session import CaseResult, Counted, Session
 from rag_assets.evaluation.words import Stage
 from rag_assets.store import StageResult
 from rag_assets.store.reader import Reader
+from rag_assets.systems.blackbox import denied_retrieval
+from rag_assets.systems.current import current_case
 
 
 def take_cases(session: Session) -> None:
@@ -105,7 +107,8 @@ class RetrievalStage:
         count_result(session, "retrieve", result)
 
     def _accept(self, value: Any) -> dict[str, Any]:
-        return parse_retrieval(value, self._depth).record()
+        record = parse_retrieval(value, self._depth).record()
+        return denied_retrieval(record) if current_case().recorder.is_denied else record
 
 
 class AssemblyStage:
@@ -258,7 +261,7 @@ def kept_passages(
     session: Session, reader: Reader, cases: Sequence[Case]
 ) -> Iterator[tuple[Case, list[Passage]]]:
     """The passages of each assembled context: as they were retrieved, or as the context has them
-    where they were not; note which contexts the budget has cut."""
+    where they were not; note what slices ask of the contexts."""
     assembled = session.results["assembled_context"]
     payloads = session.payloads(reader, (str(assembled[case.id].digest) for case in cases))
     contexts = {case.id: json.loads(payloads[str(assembled[case.id].digest)]) for case in cases}
@@ -268,10 +271,9 @@ def kept_passages(
     ]
     retrievals = _retrievals(session, reader, retrieved)
     for case in cases:
-        context = contexts[case.id]
-        session.facts_of(case.id).truncated = any(
-            dropped["reason"] == "token_budget" for dropped in context["dropped"]
-        )
+        context, facts = contexts[case.id], session.facts_of(case.id)
+        facts.truncated = any(one["reason"] == "token_budget" for one in context["dropped"])
+        facts.stale = holds_stale(case, context["items"])
         candidates = retrievals[case.id].candidates if case.id in retrievals else ()
         yield (
             case,

@@ -27,6 +27,8 @@ WHOLE_STAGES: tuple[Stage, ...] = ("cases", "execution", *CASE_STAGES[1:])
 STAGES: tuple[Stage, ...] = (*CASE_STAGES, "metrics", "gate")
 ANSWERING: tuple[Stage, ...] = ("retrieval", "assembled_context", "generation")
 """The stages that one execution of a system that is called as a whole stands for."""
+PASSAGE_STAGES: tuple[Stage, ...] = ("retrieval", "assembled_context")
+"""The stages that passages are recorded of."""
 PARENTS: dict[Stage, tuple[Stage, ...]] = {
     "cases": (),
     "retrieval": ("cases",),

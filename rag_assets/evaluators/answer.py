@@ -18,6 +18,19 @@ from rag_assets.evaluators.base import Evaluator, Evidence, Outcome, Parameters
 JSON_TEXT = "a value that is not a string counts as its JSON text"
 
 
+def must_be_pattern(pattern: str) -> str:
+    """The pattern.
+
+    Raises:
+        ValueError: it is no regular expression.
+    """
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"is not a regular expression: {error}") from None
+    return pattern
+
+
 class FieldParameters(Parameters):
     """What every check on the output accepts."""
 
@@ -80,11 +93,7 @@ class RegexParameters(FieldParameters):
     @field_validator("pattern")
     @classmethod
     def _compiles(cls, pattern: str) -> str:
-        try:
-            re.compile(pattern)
-        except (re.error, OverflowError, RecursionError) as error:
-            raise ValueError(f"is not a regular expression: {error}") from None
-        return pattern
+        return must_be_pattern(pattern)
 
 
 class OutputCheck(Evaluator):

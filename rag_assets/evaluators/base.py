@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
@@ -18,6 +18,9 @@ from rag_assets.contracts.validation import FileModel
 Kind = Literal["verdict", "score"]
 Part = Literal["output", "retrieval", "context", "citations"]
 T = TypeVar("T")
+
+SOURCES = ("user", "as_of", "corpus")
+"""What decides which documents are admissible, in the words of `case_reads`."""
 
 COMMON_MISSES: Mapping[str, str] = {
     "execution_error": "the stage that makes what it reads raised, or the service failed",
@@ -46,13 +49,17 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A case and what the system made of it. Any part but the case can be absent."""
+    """A case and what the system made of it. Any part but the case can be absent.
+
+    `parts` holds the outcomes of the criteria that an evaluator is made of.
+    """
 
     case: Case
     output: Any
     retrieval: Retrieval | Absent
     context: Context | Absent
     citations: Citations | Absent
+    parts: Mapping[str, Outcome] = field(default_factory=dict)
 
 
 def present(part: T | Absent) -> T:
@@ -115,11 +122,17 @@ class Project:
         root: the project folder; relative paths and modules are looked for there.
         depth: the declared retrieval depth, None where the system declares none.
         cases: all cases of the dataset.
+        has_corpus: whether a manifest is declared.
+        parts: the evaluators whose outcomes another one may be made of.
+        parts_are_known: whether these are all that the config declares.
     """
 
     root: Path
     depth: int | None
     cases: tuple[Case, ...]
+    has_corpus: bool = False
+    parts: tuple[Evaluator, ...] = ()
+    parts_are_known: bool = False
 
 
 class Parameters(FileModel):
@@ -165,6 +178,11 @@ class Evaluator(ABC):
     home: Path = Path(__file__).parent
     """The folder whose frames a traceback shows when the evaluator raises."""
 
+    is_constraint: ClassVar[bool] = False
+    """Whether a single failure is a violation, which no mean makes good."""
+    parts: tuple[Evaluator, ...] = ()
+    """Evaluators whose outcomes it is made of. Such an evaluator is not memoized."""
+
     criterion: str
     parameters: Parameters
 
@@ -205,6 +223,11 @@ class Evaluator(ABC):
     @abstractmethod
     def evaluate(self, evidence: Evidence) -> Outcome:
         """The outcome for a case that is not excluded; every part in `reads` is there."""
+
+    @property
+    def reads_corpus(self) -> bool:
+        """Whether it, or what it is made of, asks which documents are admissible."""
+        return "corpus" in self.case_reads or any(one.reads_corpus for one in self.parts)
 
     def definition(self) -> dict[str, Any]:
         """Everything that decides the value for given evidence, as JSON."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import UnionType
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -64,10 +64,12 @@ def _default(field: FieldInfo) -> Any:
 
 
 def _type_text(annotation: Any) -> str:
+    if get_origin(annotation) is Annotated:
+        return _type_text(get_args(annotation)[0])
     arguments = [item for item in get_args(annotation) if item not in (type(None), ...)]
     if get_origin(annotation) is Literal:
         return " or ".join(map(str, arguments))
-    if get_origin(annotation) is UnionType:
+    if get_origin(annotation) in (Union, UnionType):
         return " or ".join(map(_type_text, arguments))
     if get_origin(annotation) is tuple:
         return f"list of {_type_text(arguments[0])}"

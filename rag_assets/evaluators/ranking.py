@@ -17,6 +17,7 @@ from pydantic import Field
 from rag_assets.contracts.artifacts import Passage
 from rag_assets.contracts.cases import Case, Label
 from rag_assets.evaluators.base import (
+    SOURCES,
     Evaluator,
     Evidence,
     Kind,
@@ -55,9 +56,10 @@ class RankingMetric(Evaluator):
 
     accepts: ClassVar[ParametersClass] = RankingParameters
     criterion_template: ClassVar[str | None] = "{type}_at_{k}"
-    case_reads: ClassVar[tuple[str, ...]] = ("expected.relevant",)
+    case_reads: ClassVar[tuple[str, ...]] = ("expected.relevant", *SOURCES)
     excludes: ClassVar[Mapping[str, str]] = {
-        "no_relevance_labels": "the case labels nothing with a grade above 0"
+        "no_relevance_labels": "the case labels nothing with a grade above 0",
+        "no_admissible_source": "nothing that the case labels is admissible for its user and date",
     }
     misses: ClassVar[Mapping[str, str]] = {"retrieval_too_shallow": "the recorded depth is below k"}
     reads: tuple[Part, ...] = ("retrieval",)
@@ -95,7 +97,7 @@ class RankingMetric(Evaluator):
 
     def exclusion(self, case: Case) -> str | None:
         """A case without a relevant unit is excluded."""
-        return None if any(label.grade > 0 for label in case.relevant) else "no_relevance_labels"
+        return nothing_relevant(case)
 
     def reads_of_case(self, case: Case) -> Any:
         """The relevant units with their grades, sorted."""
@@ -240,6 +242,13 @@ def recall_kind(cases: Iterable[Case], relevance_unit: RelevanceUnit) -> Kind:
     """
     sizes = {len(relevant_units(case.relevant, relevance_unit)) for case in cases}
     return "verdict" if sizes - {0} == {1} else "score"
+
+
+def nothing_relevant(case: Case) -> str | None:
+    """Why a case has no relevant unit: the reason of its exclusion; None where it has one."""
+    if any(label.grade > 0 for label in case.relevant):
+        return None
+    return "no_admissible_source" if case.inadmissible else "no_relevance_labels"
 
 
 def relevant_units(labels: Iterable[Label], relevance_unit: RelevanceUnit) -> dict[Unit, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rag_assets.contracts.cases import Dataset
@@ -10,10 +11,19 @@ from rag_assets.contracts.config import EvaluatorEntry
 from rag_assets.contracts.errors import InputError, Problem, nearest
 from rag_assets.contracts.validation import validate
 from rag_assets.contracts.yaml_source import YamlSource
+from rag_assets.evaluators.acceptance import TaskAcceptance
+from rag_assets.evaluators.admissible import (
+    AdmissibleCitations,
+    AdmissibleContext,
+    AdmissibleRetrieval,
+)
 from rag_assets.evaluators.answer import Contains, Exact, Regex
 from rag_assets.evaluators.base import Evaluator, Parameters, Project
 from rag_assets.evaluators.citations import CitationValidity
+from rag_assets.evaluators.conduct import Abstention, BehaviorCheck
+from rag_assets.evaluators.coverage import EvidenceCoverage
 from rag_assets.evaluators.custom import Custom
+from rag_assets.evaluators.leak_check import NoLeak
 from rag_assets.evaluators.ranking import (
     AveragePrecision,
     HitRate,
@@ -39,6 +49,14 @@ EVALUATORS: tuple[type[Evaluator], ...] = (
     AveragePrecision,
     Ndcg,
     CitationValidity,
+    EvidenceCoverage,
+    AdmissibleContext,
+    AdmissibleRetrieval,
+    AdmissibleCitations,
+    NoLeak,
+    Abstention,
+    BehaviorCheck,
+    TaskAcceptance,
 )
 """Every type of this version, in the order of the documentation."""
 
@@ -50,17 +68,9 @@ _LATER = frozenset(
         "rubric_judge",
         "answer_equivalence_judge",
         "claims_judge",
-        "admissible_context",
-        "admissible_retrieval",
-        "admissible_citations",
-        "no_leak",
-        "abstention",
-        "behavior",
-        "evidence_coverage",
         "claim_support",
         "fact_coverage",
         "context_support",
-        "task_acceptance",
     }
 )
 
@@ -75,6 +85,7 @@ def build_evaluators(
     dataset: Dataset | None,
     root: Path,
     problems: list[Problem],
+    has_corpus: bool = False,
 ) -> tuple[Evaluator, ...]:
     """Build what a config declares, and check it against the system and the dataset.
 
@@ -89,18 +100,28 @@ def build_evaluators(
             kind of recall is not known.
         root: the project folder.
         problems: one problem for each error is appended here.
+        has_corpus: whether a manifest is declared.
 
     Returns:
         The evaluators that could be built and named: as many as entries when no problem was
         appended.
     """
-    project = Project(root, depth, dataset.cases if dataset else ())
+    project = Project(root, depth, dataset.cases if dataset else (), has_corpus)
     builders = [
         _Builder(entry, index, file, problems)
         for index, entry in enumerate(entries)
         if entry is not None
     ]
-    built = [item.build(project, recorded, is_depth_known=is_depth_known) for item in builders]
+    simple = [one for one in builders if one.entry.type != TaskAcceptance.type]
+    made = {one: one.build(project, recorded, is_depth_known=is_depth_known) for one in simple}
+    parts = tuple(one for by, one in made.items() if one is not None and by.criterion is not None)
+    # Of one that could not be built or named, nobody knows whether it is a verdict.
+    are_known = len(parts) == len(simple) and None not in entries
+    project = replace(project, parts=parts, parts_are_known=are_known)
+    for one in builders:
+        if one not in made:
+            made[one] = one.build(project, recorded, is_depth_known=is_depth_known)
+    built = [made[one] for one in builders]
     _check_criteria(builders)
     if dataset is not None:
         problems += _case_problems([one for one in built if one is not None], dataset, root)

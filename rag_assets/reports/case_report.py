@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rag_assets.evaluation.case_view import CandidateView, CaseView, SampleView, StageView
+from rag_assets.evaluation.candidates import CandidateView
+from rag_assets.evaluation.case_view import CaseView, SampleView, StageView
 from rag_assets.evaluation.replicates import samples_of
 from rag_assets.evaluation.views import JudgmentView
 from rag_assets.evaluation.wording import counted, cut, sources_text, value_text
@@ -15,6 +16,11 @@ NOTHING = "-"
 _LONGEST = 4000
 """Characters of one text that are shown; `--json` shows all."""
 _STATE_STYLES = {"OK": "green", "ERROR": "bold red", "TIMEOUT": "bold red"}
+_STATES = {
+    "empty": "nothing was retrieved",
+    "denied": "access to the sources was denied",
+    "error": "an error: there is no retrieval",
+}
 _CASE_PARTS = {
     "input": "Input",
     "expected": "Expected",
@@ -47,6 +53,7 @@ def case_report(view: CaseView, width: int | None) -> list[Line]:
         ),
         [_of_first(view, "Retrieval", "retrieval"), *_retrieval(view, width)],
         [_of_first(view, "Context", "assembled_context"), *_context(view)],
+        *([heading("Conflicting sources"), *_conflicts(view)] for _ in view.conflicts[:1]),
         [
             _of_first(view, "Output", "generation"),
             *(_value(view.output) if view.has_output else _none()),
@@ -131,16 +138,27 @@ def _failure(stage: StageView) -> Iterator[Line]:
 
 def _retrieval(view: CaseView, width: int | None) -> list[Line]:
     if not view.candidates:
-        denied = "access to the sources was denied"
-        text = denied if view.retrieval_state == "denied" else "nothing was retrieved"
-        if view.candidates is None and view.retrieval_state is None:
-            text = NOTHING
-        return [line(text, indent=INDENT)]
+        return [line(_STATES.get(view.retrieval_state or "", NOTHING), indent=INDENT)]
     header = ["position", "document", "chunk", "score", "relevant", "context"]
-    return grid(header, [_candidate(one) for one in view.candidates], width, INDENT)
+    is_restricted = any(one.inadmissible for one in view.candidates)
+    if is_restricted:
+        header.insert(5, "admissible")
+    table = [_candidate(one, with_sources=is_restricted) for one in view.candidates]
+    return grid(header, table, width, INDENT)
 
 
-def _candidate(one: CandidateView) -> list[Cell]:
+def _conflicts(view: CaseView) -> list[Line]:
+    """The versions of one document that the model had side by side."""
+    texts = [
+        f"{one.document}: {one.doc_id}"
+        f"{f', version {one.version}' if one.version else ''}, authority {one.authority}"
+        f"{f', {one.inadmissible}' if one.inadmissible else ''}"
+        for one in view.conflicts
+    ]
+    return [line(text, indent=INDENT) for text in texts]
+
+
+def _candidate(one: CandidateView, *, with_sources: bool) -> list[Cell]:
     relevant = NOTHING if one.relevant is None else "yes" if one.relevant else "no"
     fate = NOTHING
     if one.fate is not None:
@@ -152,8 +170,13 @@ def _candidate(one: CandidateView) -> list[Cell]:
         Cell(NOTHING if one.chunk_id is None else one.chunk_id),
         Cell(NOTHING if one.score is None else f"{one.score:.6g}"),
         Cell(relevant, "green" if one.relevant else ""),
+        *([_admissible(one)] if with_sources else []),
         Cell(fate, "" if one.fate == "context" else "dim"),
     ]
+
+
+def _admissible(one: CandidateView) -> Cell:
+    return Cell(one.inadmissible, "red") if one.inadmissible else Cell("yes")
 
 
 def _context(view: CaseView) -> list[Line]:

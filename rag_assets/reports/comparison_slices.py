@@ -44,7 +44,8 @@ def _table(view: ComparisonView, width: int | None) -> list[Line]:
     table: dict[str, dict[str, SliceDifference]] = {}
     for one in view.slices:
         table.setdefault(f"{one.facts.name}={one.facts.value}", {})[one.criterion] = one
-    criteria = [metric.criterion for metric in view.metrics]
+    sliced = {row["criterion"] for row in view.record["slices"]["rows"]}
+    criteria = [one.criterion for one in view.metrics if one.criterion in sliced]
     body = [
         [Cell(name), *(_cell(view, row.get(criterion)) for criterion in criteria)]
         for name, row in table.items()

@@ -19,6 +19,7 @@ def start_event(record: Mapping[str, Any]) -> dict[str, Any]:
             "config": record["config"]["digest"],
             "policy": policy["digest"] if policy else None,
             "dataset": record["dataset"]["digest"],
+            "manifest": record["manifest"] and record["manifest"]["digest"],
             "system": record["system"]["identity"],
             "evaluators": {one["criterion"]: one["identity"] for one in record["evaluators"]},
         },

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
+from rag_assets.evaluation.constraints import Violated
 from rag_assets.evaluation.views import RunView
 from rag_assets.evaluation.wording import NO_RUN_RULE, cases_text, time_text
 from rag_assets.reports.layout import Line, block, blocks, line
@@ -15,15 +17,19 @@ from rag_assets.reports.measures import (
     metric_rows,
     run_heading,
 )
+from rag_assets.reports.violation_list import violation_lines
 
 
-def run_detail(view: RunView, named: str, width: int | None) -> list[Line]:
+def run_detail(
+    view: RunView, named: str, width: int | None, violated: Sequence[Violated] = ()
+) -> list[Line]:
     """State, decisions and metrics of a run, as they were recorded.
 
     Args:
         view: the run.
         named: what names it on the command line, for the command to type next.
         width: columns of the terminal; None for no limit.
+        violated: the cases that failed a hard constraint.
     """
     return blocks(
         [
@@ -36,6 +42,7 @@ def run_detail(view: RunView, named: str, width: int | None) -> list[Line]:
         failure_lines(view),
         [*_gate(view), *decision_rows(view.decisions, width, in_full=True)],
         metric_rows(view.metrics, width, in_full=True),
+        violation_lines(violated, named, width),
         [line(f"Next: rag-assets inspect {named} --failures")] if has_failures(view) else [],
     )
 

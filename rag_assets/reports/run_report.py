@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from rag_assets.evaluation.constraints import Violated
 from rag_assets.evaluation.views import RunView
 from rag_assets.evaluation.wording import (
     NO_RUN_RULE,
@@ -23,10 +26,16 @@ from rag_assets.reports.measures import (
     run_heading,
 )
 from rag_assets.reports.slices import slice_table
+from rag_assets.reports.violation_list import violation_lines
 
 
 def run_report(
-    view: RunView, width: int | None, *, all_slices: bool, named: str = "latest"
+    view: RunView,
+    width: int | None,
+    *,
+    all_slices: bool,
+    named: str = "latest",
+    violated: Sequence[Violated] = (),
 ) -> list[Line]:
     """The report of a run, in blocks.
 
@@ -35,6 +44,7 @@ def run_report(
         width: columns of the terminal; None for no limit.
         all_slices: also slice values with too little support.
         named: what names the run on the command line, for the command to type next.
+        violated: the cases that failed a hard constraint.
     """
     counts = view.summary.get("counts", {})
     is_staged = view.system_kind == "rag"
@@ -43,6 +53,7 @@ def run_report(
         failure_lines(view),
         [*gate_lines(view), *decision_rows(view.decisions, width), *_nothing_executed(view)],
         metric_rows(view.metrics, width),
+        violation_lines(violated, named, width),
         [line(speaks_for(view.record["suite"], view.cases))] if view.metrics else [],
         slice_table(view, width, everything=all_slices),
         [line(cache_line(counts)), *([line(stages_line(counts))] if is_staged else [])],

@@ -35,7 +35,8 @@ def slice_table(view: RunView, width: int | None, *, everything: bool) -> list[L
     found: list[Line] = []
     remarks: list[Line] = []
     if shown:
-        criteria = [metric.criterion for metric in view.metrics]
+        sliced = {metric.criterion for metric in view.slices}
+        criteria = [one.criterion for one in view.metrics if one.criterion in sliced]
         header = ["Slices", *(["support"] if everything else []), *criteria]
         body = [_cells(name, row, criteria, with_support=everything) for name, row in shown.items()]
         found += grid(header, body, width)

@@ -93,8 +93,11 @@ def _suite(project: Project, width: int | None) -> list[Line]:
     facts = {
         "project": [config.project],
         "dataset": [f"{cases} in {config.dataset.name}", f"suite: {config.suite}"],
-        "system": [system.name, *kind, *told],
     }
+    if project.corpus is not None:
+        documents = counted(len(project.corpus.documents), "document")
+        facts["corpus"] = [f"{documents} in {project.corpus.file}"]
+    facts["system"] = [system.name, *kind, *told]
     if config.slices:
         support = f"(support from {counted(config.min_slice_support, 'case')})"
         facts["slices"] = [*config.slices, support]
@@ -124,7 +127,7 @@ def _kind(kind: str, value_range: tuple[float, float]) -> str:
 
 
 def _rules(project: Project, policy: Policy, width: int | None) -> list[Line]:
-    kinds: dict[str, str] = {one.criterion: one.kind for one in project.criteria}
+    kinds: dict[str, str] = {one.criterion: one.kind for one in project.measured}
     kinds |= {one.id: one.source for one in project.config.operational_metrics}
     table = [
         (

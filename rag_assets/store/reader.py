@@ -156,6 +156,16 @@ class Reader:
         )
         return dict(rows)
 
+    def stage_rows(self, run_id: str, stage: str) -> list[CaseStage]:
+        """What one stage came to, of all cases of a run: first samples first, in their order."""
+        where = "WHERE run_id = $1 AND stage = $2 ORDER BY"
+        rows = self._rows(f"SELECT * FROM run_cases {where} rowid", [run_id, stage])
+        found = [CaseStage(*row) for row in rows]
+        if self._has("sample_stages"):
+            rows = self._rows(f"SELECT * FROM sample_stages {where} sample, rowid", [run_id, stage])
+            found += [SampleStage(*row) for row in rows]
+        return found
+
     def sample_stages(
         self, run_id: str, case_ids: Sequence[str] | None = None
     ) -> list[SampleStage]:

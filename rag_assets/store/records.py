@@ -117,7 +117,8 @@ class SettledCase:
     later run with the same key.
 
     `labelled`, `position` and `ambiguous` say where its relevant evidence stood, `truncated`
-    whether the token budget cut its context; None where that is not known.
+    whether the token budget cut its context, `stale` whether that held a stale document; None
+    where that is not known.
     """
 
     key: str
@@ -127,6 +128,7 @@ class SettledCase:
     position: int | None
     ambiguous: bool | None
     truncated: bool | None
+    stale: bool | None
 
 
 @dataclass(frozen=True, slots=True)

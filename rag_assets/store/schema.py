@@ -82,6 +82,7 @@ MIGRATIONS: tuple[str, ...] = (
         payload VARCHAR NOT NULL
     );
     """,
+    "ALTER TABLE settled_cases ADD COLUMN stale BOOLEAN;",
 )
 
 

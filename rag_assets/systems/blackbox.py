@@ -18,7 +18,7 @@ from rag_assets.contracts.cases import Case
 from rag_assets.contracts.errors import ArtifactError
 from rag_assets.contracts.fingerprint import CodeDigest
 from rag_assets.contracts.identities import execution_key
-from rag_assets.contracts.kinds import RETRIEVAL
+from rag_assets.contracts.kinds import CITATIONS, CONTEXT, RETRIEVAL
 from rag_assets.contracts.system_config import SystemKind
 from rag_assets.contracts.timing import Retries
 
@@ -26,7 +26,12 @@ RetrievalState = Literal["valid", "empty", "denied"]
 
 _NOT_RECORDED = "was not recorded, although the system declares it"
 _TWICE = "was recorded twice, and neither counts; record each kind once a case"
-_NOTHING: Mapping[str, Any] = {"query": None, "depth": None, "candidates": []}
+_NOTHING: Mapping[str, Mapping[str, Any]] = {
+    RETRIEVAL: {"query": None, "depth": None, "candidates": []},
+    CONTEXT: {"items": [], "dropped": [], "token_budget": None, "source": "retrieval"},
+    CITATIONS: {"ids": []},
+}
+"""Kind → what somebody has who was denied access: a result that can be judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +73,13 @@ class Execution:
         Raises:
             ArtifactError: access was denied, and yet there are candidates.
         """
+        if is_denied:
+            nothing = {kind: _NOTHING[kind] for kind in _NOTHING if kind in declared - repeated}
+            artifacts = {**nothing, **artifacts}
+            if RETRIEVAL in artifacts:
+                artifacts[RETRIEVAL] = denied_retrieval(artifacts[RETRIEVAL], f"{RETRIEVAL} ")
         retrieval = artifacts.get(RETRIEVAL)
-        if is_denied and retrieval is None and RETRIEVAL in declared - repeated:
-            # Whoever is denied retrieves nothing: a result that can be judged.
-            retrieval = _NOTHING
-            artifacts = {**artifacts, RETRIEVAL: retrieval}
-        if is_denied and retrieval is not None and retrieval["candidates"]:
-            message = "must be empty, because the system reported that access was denied"
-            raise ArtifactError(f"{RETRIEVAL} candidates", message)
-        # Whoever is denied has nothing to show for the other kinds either.
+        # Whoever is denied owes nothing of the other kinds either.
         absent = frozenset() if is_denied else declared - artifacts.keys()
         unusable = dict.fromkeys(sorted(absent), _NOT_RECORDED)
         unusable.update(dict.fromkeys(sorted(repeated), _TWICE))
@@ -91,6 +94,18 @@ class Execution:
         for kind, why in self.unusable.items():
             raise ArtifactError(kind, why)
         return self
+
+
+def denied_retrieval(retrieval: Mapping[str, Any], place: str = "") -> dict[str, Any]:
+    """The retrieval of somebody who was denied access, as it is stored.
+
+    Raises:
+        ArtifactError: there are candidates all the same; the field begins with `place`.
+    """
+    if retrieval["candidates"]:
+        message = "must be empty, because the system reported that access was denied"
+        raise ArtifactError(f"{place}candidates", message)
+    return {**retrieval, "state": "denied"}
 
 
 def _state(retrieval: Mapping[str, Any] | None, is_denied: bool) -> RetrievalState | None:

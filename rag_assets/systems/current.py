@@ -25,7 +25,7 @@ class CurrentCase:
 
     Attributes:
         config: a copy of the system's config mapping.
-        user: a copy of the case's user, None where it has none.
+        user: a copy of the case's `user`, or else of `input.user`; None where it has neither.
         as_of: the case's date, None where it has none.
         sample: which of the case's samples is generated, from 0 (config key `replicates`).
 

@@ -87,8 +87,10 @@ class RecordedSystem(BlackBox):
         return result
 
     def accept(self, value: Result) -> Execution:
-        """What a row says."""
-        return Execution.of(value.output, value.artifacts, is_denied=value.state == "denied")
+        """What a row says. It owes nothing; a row of somebody denied has nothing of every kind."""
+        is_denied = value.state == "denied"
+        declared = self.records if is_denied else frozenset[str]()
+        return Execution.of(value.output, value.artifacts, declared=declared, is_denied=is_denied)
 
 
 def load_recorded(

@@ -73,10 +73,11 @@ class Parent:
 
 
 def judging_only(project: Project, criterion: str) -> Project:
-    """The project with this criterion alone, one sample of each case, and no slices."""
+    """The project with this criterion and what it is made of, one sample a case, and no slices."""
     made = tuple(one for one in project.config.metrics if one.id == criterion)
     config = project.config.model_copy(update={"replicates": 1, "slices": (), "metrics": made})
-    return replace(project, config=config, evaluators=(evaluator_of(project, criterion),))
+    own = evaluator_of(project, criterion)
+    return replace(project, config=config, evaluators=(*own.parts, own))
 
 
 def execute_child(

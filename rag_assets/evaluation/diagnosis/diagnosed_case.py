@@ -11,6 +11,8 @@ from typing import Any
 from rag_assets.contracts.errors import InputError
 from rag_assets.evaluation.diagnosis.labels import CONTROL
 from rag_assets.evaluation.diagnosis.record import DiagnosisView
+from rag_assets.evaluation.recorded_sources import RecordedCases, recorded_cases
+from rag_assets.evaluation.redaction import leaks_of
 from rag_assets.store.reader import Reader
 
 
@@ -54,13 +56,16 @@ class DiagnosedCase:
         return {**self.record, "executions": [asdict(one) for one in self.executions]}
 
 
-def diagnosed_case(reader: Reader, view: DiagnosisView, case_id: str) -> DiagnosedCase:
+def diagnosed_case(
+    reader: Reader, view: DiagnosisView, case_id: str, cases: RecordedCases | None
+) -> DiagnosedCase:
     """Read one case of a diagnosis.
 
     Args:
         reader: the open store.
         view: the diagnosis.
         case_id: one of its cases.
+        cases: tells what of an output may be shown; None to show all of it.
 
     Raises:
         InputError: the diagnosis has no such case; the nearest ids are listed.
@@ -80,7 +85,7 @@ def diagnosed_case(reader: Reader, view: DiagnosisView, case_id: str) -> Diagnos
     return DiagnosedCase(
         record,
         tuple(
-            _execution(reader, name, run_id, case_id, replayed)
+            _execution(reader, name, run_id, case_id, replayed, cases)
             for name, run_id, replayed in runs
             if run_id is not None
         ),
@@ -98,15 +103,31 @@ def _mean(reader: Reader, view: DiagnosisView, case_id: str) -> str | None:
     return f"the mean of its samples is {mean}; sample 0 is shown"
 
 
+def cases_of(reader: Reader, view: DiagnosisView) -> RecordedCases:
+    """What makes cases of the records of a diagnosis."""
+    run = reader.run(view.record["run"])
+    return RecordedCases() if run is None else recorded_cases(reader, json.loads(run.record))
+
+
 def _execution(
-    reader: Reader, name: str, run_id: str, case_id: str, replayed: Mapping[str, Any]
+    reader: Reader,
+    name: str,
+    run_id: str,
+    case_id: str,
+    replayed: Mapping[str, Any],
+    cases: RecordedCases | None,
 ) -> Execution:
     digests = {row.stage: row.digest for row in reader.case_stages(run_id, [case_id])}
-    kinds = ("assembled_context", "generation")
+    kinds = ("cases", "retrieval", "assembled_context", "generation")
     payloads = reader.payloads([found for kind in kinds if (found := digests.get(kind))])
-    context, output = (
+    case, retrieval, context, output = (
         json.loads(payloads[found]) if (found := digests.get(kind)) else None for kind in kinds
     )
+    if cases is not None and case is not None:
+        passages = [one for one in (retrieval, context) if one is not None]
+        details = [row.detail for row in reader.run_judgments(run_id, [case_id]) if row.detail]
+        leaks = [leak for one in details for leak in leaks_of(json.loads(one))]
+        output = cases.redactor(cases.case(case), passages).answer(output, leaks)
     return Execution(
         name=name,
         run_id=run_id,

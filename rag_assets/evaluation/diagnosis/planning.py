@@ -17,6 +17,7 @@ from rag_assets.evaluation.diagnosis.record import is_under_same_terms
 from rag_assets.evaluation.diagnosis.selection import Selection, select_cases
 from rag_assets.evaluation.project import Project
 from rag_assets.evaluation.references import find_run
+from rag_assets.evaluation.replicates import parts_read
 from rag_assets.evaluation.views import RunView, run_view
 from rag_assets.store import DiagnosisRow
 from rag_assets.store.reader import Reader
@@ -172,7 +173,7 @@ def _check_criterion(run: RunView, project: Project, request: Request) -> None:
     if kind == "verdict" and request.below is not None:
         raise InputError(f"{name} is a verdict, which passes or fails: leave --below out.")
     usable = diagnosable_criteria(project)
-    if name not in usable and name in {one.criterion for one in project.criteria}:
+    if name not in usable and name in {one.criterion for one in project.measured}:
         raise InputError(
             f"{name} reads nothing that generation makes, so generating again cannot change it. "
             f"Diagnose {' or '.join(usable) or 'a criterion that reads the answer'}."
@@ -186,13 +187,15 @@ def diagnosable_criteria(project: Project) -> tuple[str, ...]:
     return tuple(
         one.criterion
         for one in project.criteria
-        if not made.isdisjoint(own[one.every or one.criterion].reads)
+        if not made.isdisjoint(parts_read(own[one.every or one.criterion]))
     )
 
 
 def _check_unchanged(run: RunView, project: Project, criterion: str) -> None:
     """A re-execution speaks of the run only when the system and the evaluator are the same."""
-    concerned = ("system", f"evaluator {criterion}")
+    concerned = ["system", f"evaluator {criterion}"]
+    if any(one.criterion == criterion and one.reads_corpus for one in project.evaluators):
+        concerned.append("manifest")
     changed = [one for one in changes_since(run.record, project) if one in concerned]
     if not project.is_whole and run.record["seed"] != project.config.seed:
         changed.append("seed")
