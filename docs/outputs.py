@@ -35,6 +35,7 @@ PAGES = (
     "docs/from-a-to-b.md",
     "docs/imports.md",
     "examples/blackbox_rag/README.md",
+    "examples/bm25_rag/README.md",
     "examples/support_rag/README.md",
 )
 
