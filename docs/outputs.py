@@ -37,6 +37,7 @@ PAGES = (
     "docs/sources.md",
     "examples/access_rag/README.md",
     "examples/blackbox_rag/README.md",
+    "examples/bm25_rag/README.md",
     "examples/support_rag/README.md",
 )
 

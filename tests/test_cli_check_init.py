@@ -405,6 +405,7 @@ def test_init_names_its_examples(tmp_path):
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
         "blackbox_rag  evaluate an application that is called as a whole",
+        "bm25_rag      may this version be released?",
         "support_rag   which stage of a support bot fails?",
     ]
     result = call(tmp_path, "init", "--example", "suport_rag", "x")

@@ -1,0 +1,176 @@
+"""The handbook bot: its data, its search, and what its pages say of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from command_line import EXAMPLES, call, document
+from projects import Example, Run
+
+EXAMPLE = EXAMPLES / "bm25_rag"
+SPEC = importlib.util.spec_from_file_location("bm25_of_example", EXAMPLE / "bm25.py")
+assert SPEC is not None
+assert SPEC.loader is not None
+bm25 = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(bm25)
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    lines = (EXAMPLE / "data" / name).read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+# Data
+
+
+def test_the_handbook_and_the_questions_belong_together() -> None:
+    pages = {page["doc_id"]: page for page in rows("handbook.jsonl")}
+    questions = [
+        (row["id"], row["user"]["roles"], row["expected"]) for row in rows("questions.jsonl")
+    ]
+    assert (len(pages), len(questions)) == (100, 60)
+    assert Counter(
+        expected["behavior"] if expected["behavior"] == "abstain" else len(expected["relevant"])
+        for _, _, expected in questions
+    ) == {"abstain": 10, 1: 42, 2: 8}
+    for name, roles, expected in questions:
+        relevant = [label["doc_id"] for label in expected.get("relevant", [])]
+        assert set(relevant) <= pages.keys(), name
+        if expected["behavior"] == "abstain":
+            assert expected["reason"] in ("source_absent", "access_denied", "source_retired")
+            assert not any(is_open(pages[doc_id], roles) for doc_id in relevant), name
+            continue
+        gold = expected["gold_context"]
+        assert [one["doc_id"] for one in gold] == relevant, name
+        assert all(one["text"] == pages[one["doc_id"]]["text"] for one in gold), name
+        assert all(is_open(pages[doc_id], roles) for doc_id in relevant), name
+        # Each answer stands on a page that is named, and each page that is named has an answer.
+        stated = {
+            text: {one["doc_id"] for one in gold if text.casefold() in one["text"].casefold()}
+            for text in expected["answers"]
+        }
+        assert all(stated.values()), name
+        assert set().union(*stated.values()) == set(relevant), name
+        assert (expected.get("requires") == "all") == (len(relevant) == 2), name
+
+
+def is_open(page: dict[str, Any], roles: list[str]) -> bool:
+    access = page.get("access", "all")
+    is_allowed = access == "all" or set(access) & set(roles)
+    return bool(is_allowed) and page.get("status") != "retired"
+
+
+# Search
+
+
+def test_scores_of_a_small_index() -> None:
+    index = bm25.Index({"a": "pumps and valves", "b": "a pump", "c": "the sieve of the valve"})
+    # Two of three texts hold "pump"; their lengths are 2, 1 and 2 words.
+    rarity = math.log(1 + (3 - 2 + 0.5) / (2 + 0.5))
+    short, long = (1.2 * (0.25 + 0.75 * length / (5 / 3)) for length in (1, 2))
+    assert index.search("Which pump?", 10) == [
+        ("b", pytest.approx(rarity * 2.2 / (1 + short), abs=1e-12)),
+        ("a", pytest.approx(rarity * 2.2 / (1 + long), abs=1e-12)),
+    ]
+    assert index.search("valve", 1) == [("a", pytest.approx(rarity * 2.2 / (1 + long), abs=1e-12))]
+    assert index.search("the of", 10) == []
+
+
+texts = st.lists(st.sampled_from(["pump", "valve", "sieve", "tank", "heat", "frost"]), max_size=8)
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(st.dictionaries(st.sampled_from("abcdef"), texts.map(" ".join), min_size=1), texts)
+def test_only_documents_that_share_a_word_are_found(documents, question):
+    found = bm25.Index(documents | {"z": "pump"}).search(" ".join(question), 10)
+    shared = {name for name, text in documents.items() if set(text.split()) & set(question)}
+    assert {name for name, _ in found} - {"z"} == shared
+    assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
+    assert all(score > 0 for _, score in found)
+
+
+# The run
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Example:
+    return Example(tmp_path_factory.mktemp("bm25"), "bm25_rag")
+
+
+@pytest.fixture(scope="module")
+def first(example: Example) -> Run:
+    return example.run()
+
+
+def counts(run: Run) -> dict[str, tuple[int, int]]:
+    """Criterion → passes and observed."""
+    return {
+        one.criterion: (json.loads(one.payload)["passes"], one.observed)
+        for one in run.metrics
+        if one.scope == "global"
+    }
+
+
+def test_every_rule_is_decided_and_one_blocks(first: Run) -> None:
+    assert counts(first) == {
+        "answer_correct": (40, 50),
+        "hit_rate_at_3": (47, 50),
+        "evidence_in_context": (44, 50),
+        "citations_valid": (60, 60),
+        "reaction_right": (53, 60),
+        "sources_current": (50, 60),
+    }
+    assert {one.rule: one.state for one in first.decisions} == {
+        "sources-current": "FAIL",
+        "citations-valid": "PASS",
+        "answer-floor": "PASS",
+        "retrieval-floor": "PASS",
+        "knows-its-limits": "PASS",
+    }
+    assert (first.row.gate, first.row.exit_code) == ("BLOCK", 1)
+    interval = first.metric("answer_correct")
+    assert (interval.lower, interval.upper) == pytest.approx((0.66282, 0.89969), abs=1e-5)
+
+
+def test_each_stage_loses_something(example: Example, first: Run) -> None:
+    arguments = ("--intervention", "gold-context", "--criterion", "answer_correct", "--json")
+    done = call(example.root, "diagnose", first.row.id, *arguments)
+    assert done.exit_code == 0, done.output
+    found = {one["id"]: (one["label"], one["best_position"]) for one in document(done)["cases"]}
+    assert found == {
+        "app_users": ("CONTEXT_ASSEMBLY_LOSS", 3),
+        "blue_light": ("GENERATION_FAILURE", 1),
+        "child_lock": ("RETRIEVAL_MISS", None),
+        "cooling": ("RETRIEVAL_MISS", None),
+        "filter_interval": ("UNRESOLVED", 2),
+        "noise": ("CONTEXT_ASSEMBLY_LOSS", 3),
+        "pressure_low": ("RANKED_OUT", 7),
+        "shower_cold": ("RANKED_OUT", 5),
+        "type_plate": ("UNRESOLVED", 2),
+        "weight": ("UNRESOLVED", 1),
+    }
+
+
+def test_the_repair_passes_and_is_not_worse(example: Example, first: Run) -> None:
+    example.replace("app.py", "SKIP_RETIRED = False", "SKIP_RETIRED = True")
+    second = example.run()
+    assert second.counts["generate"] == {"hit": 50, "miss": 10}
+    assert (counts(second)["answer_correct"], counts(second)["sources_current"]) == (
+        (42, 50),
+        (60, 60),
+    )
+    assert (second.row.gate, second.row.exit_code) == ("ALLOW", 0)
+    compared = document(call(example.root, "compare", second.row.id, first.row.id, "--json"))
+    assert {one["rule"]["id"]: one["state"] for one in compared["decisions"]} == {
+        "sources-better": "PASS",
+        "answers-not-worse": "PASS",
+    }
+    assert compared["exit_code"] == 0
