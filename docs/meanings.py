@@ -10,6 +10,14 @@ CONFIG = {
         "the manifest: which documents there are, who may see them and when they hold; a `.jsonl`, "
         "`.csv` or `.tsv` file, see [sources](../sources.md)"
     ),
+    "labels": (
+        "a glob or a list of globs: files with what reviewers said of answers, `.csv`, `.tsv` or "
+        "`.jsonl`, see [labels](../labels.md)"
+    ),
+    "label_disagreement": (
+        "what a case comes to where reviewers disagree: it is excluded, or the `majority` or the "
+        "`strictest` label counts"
+    ),
     "suite": "`sample`: the cases were drawn from a population, of which reports then speak",
     "system": "what is evaluated, see below",
     "evaluators": "at least one entry, see below",

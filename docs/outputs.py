@@ -34,10 +34,12 @@ PAGES = (
     "docs/diagnosis.md",
     "docs/from-a-to-b.md",
     "docs/imports.md",
+    "docs/labels.md",
     "docs/sources.md",
     "examples/access_rag/README.md",
     "examples/blackbox_rag/README.md",
     "examples/bm25_rag/README.md",
+    "examples/policy_rag/README.md",
     "examples/support_rag/README.md",
 )
 

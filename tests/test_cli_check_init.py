@@ -404,8 +404,10 @@ def test_init_names_its_examples(tmp_path):
     result = call(tmp_path, "init", "--example", "list")
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
+        "access_rag    who may see which source, and when to abstain",
         "blackbox_rag  evaluate an application that is called as a whole",
         "bm25_rag      may this version be released?",
+        "policy_rag    two systems, one contract, and what reviewers said",
         "support_rag   which stage of a support bot fails?",
     ]
     result = call(tmp_path, "init", "--example", "suport_rag", "x")

@@ -57,7 +57,9 @@ def test_report_of_the_first_run(example):
     ]
     metrics = [one for one in STAGED["metrics"] if one["scope"] == "global"]
     assert lines[10:15] == ["  ".join([one["metric"], *one["display"]]) for one in metrics]
-    assert lines[15:18] == ["", "Speaks for: inputs like these 13 cases", ""]
+    coverage = "retrieval_valid  100.0%  [75.2%, 100.0%]  13 / 13 observed"
+    assert lines[15] == f"{coverage} · 0 missing · 0 excluded"
+    assert lines[16:19] == ["", "Speaks for: inputs like these 13 cases", ""]
     assert lines[-4:] == [
         "Cache: execution 0 hit/13 miss; judgment 0 hit/65 miss",
         "Stages: retrieve 0 hit/13 miss; generate 0 hit/13 miss",
@@ -124,7 +126,7 @@ def test_json_events(example):
     found = events(result)
     kinds = [one["event"] for one in found]
     assert kinds == (
-        ["start", *["stage"] * 5, *["judgment"] * 10, *["metric"] * 25, *["decision"] * 3, "end"]
+        ["start", *["stage"] * 5, *["judgment"] * 10, *["metric"] * 26, *["decision"] * 3, "end"]
     )
     start, end = found[0], found[-1]
     assert start["cases"] == 2

@@ -409,19 +409,24 @@ def test_required_keys(tmp_path: Path, removed: str, line: int, key: str, messag
     assert only_problem(tmp_path, MINIMAL.replace(removed, "")) == (line, key, message)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "budget: {calls: 5}",
-        "labels: labels/*.jsonl",
-    ],
-)
-def test_keys_of_later_versions_at_the_top(tmp_path: Path, line: str) -> None:
-    key = line.split(":")[0]
-    assert only_problem(tmp_path, f"{MINIMAL}{line}\n") == (
+def test_keys_of_later_versions_at_the_top(tmp_path: Path) -> None:
+    assert only_problem(tmp_path, f"{MINIMAL}budget: {{calls: 5}}\n") == (
         10,
-        key,
-        f"{key} is not in this version of rag-assets; remove it.",
+        "budget",
+        "budget is not in this version of rag-assets; remove it.",
+    )
+
+
+def test_labels_are_one_glob_or_several(tmp_path: Path) -> None:
+    one = valid(tmp_path, f"{MINIMAL}labels: labels/*.csv\n")
+    assert (one.labels, one.label_disagreement) == (("labels/*.csv",), "exclude")
+    more = "labels: [a.csv, b.jsonl]\nlabel_disagreement: strictest\n"
+    both = valid(tmp_path, f"{MINIMAL}{more}")
+    assert (both.labels, both.label_disagreement) == (("a.csv", "b.jsonl"), "strictest")
+    assert only_problem(tmp_path, f"{MINIMAL}label_disagreement: newest\n") == (
+        10,
+        "label_disagreement",
+        'label_disagreement must be one of exclude, majority, strictest, got "newest".',
     )
 
 

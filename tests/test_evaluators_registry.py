@@ -45,6 +45,9 @@ TYPES = [
     "no_leak",
     "abstention",
     "behavior",
+    "claim_support",
+    "fact_coverage",
+    "context_support",
     "task_acceptance",
 ]
 
@@ -64,7 +67,7 @@ def test_an_unknown_type_is_refused_with_the_nearest_one():
             "json_schema, numeric, token_f1, custom, hit_rate, recall, precision, mrr, "
             "average_precision, ndcg, citation_validity, evidence_coverage, admissible_context, "
             "admissible_retrieval, admissible_citations, no_leak, abstention, behavior, "
-            "task_acceptance."
+            "claim_support, fact_coverage, context_support, task_acceptance."
         )
     ]
 
@@ -77,9 +80,6 @@ def test_an_unknown_type_is_refused_with_the_nearest_one():
         "rubric_judge",
         "answer_equivalence_judge",
         "claims_judge",
-        "claim_support",
-        "fact_coverage",
-        "context_support",
     ],
 )
 def test_a_type_that_comes_later_says_so(later):

@@ -11,6 +11,8 @@ import pytest
 from command_line import Program, document, program_in
 from projects import Example, Run
 
+# How all claims together stand beside the mean over cases.
+POOLED = "(75.0% of all, no interval) · mean of 2 observed · 1 missing · 3 excluded"
 # Parts of what only staff may read; digits alone could stand in any digest.
 RESTRICTED = ("disarmed", "side entrance")
 
@@ -40,6 +42,8 @@ def test_figures(ran: Run) -> None:
     assert counts(ran, "precision_at_3") == (pytest.approx(0.5), 2, 1, 3)
     assert counts(ran, "recall_at_3") == (1.0, 2, 1, 3)
     assert counts(ran, "evidence_coverage") == (1.0, 2, 1, 3)
+    assert counts(ran, "claim_support") == (0.75, 2, 1, 3)
+    assert counts(ran, "fact_coverage") == (0.75, 2, 1, 3)
     assert counts(ran, "abstention", "slice/admissible_source=absent") == (1.0, 3, 0, 0)
     assert [ran.judgment(one, "precision_at_3").value for one in ("R01", "R02")] == [
         pytest.approx(2 / 3),
@@ -66,6 +70,8 @@ def test_rows_are_printed_so(rag_assets: Program) -> None:
         ("retrieval_valid  83.3%  ", "5 / 6 observed · 0 missing · 0 excluded"),
         ("precision_at_3  0.500  ", "mean of 2 observed · 1 missing · 3 excluded"),
         ("evidence_coverage  100.0%  ", "2 / 2 observed · 1 missing · 3 excluded"),
+        ("claim_support  0.750  ", f"3 / 4 claims {POOLED}"),
+        ("fact_coverage  0.750  ", f"3 / 4 facts {POOLED}"),
     ):
         assert [row for row in rows if row.startswith(begins) and row.endswith(ends)], begins
 
@@ -78,6 +84,14 @@ def test_the_gate(ran: Run) -> None:
         "abstains-as-it-should": "PASS",
         "coverage": "INSUFFICIENT_EVIDENCE",
     }
+
+
+def test_one_answer_adds_something_and_leaves_something_out(ran: Run) -> None:
+    claims, facts = (ran.judgment("R02", one) for one in ("claim_support", "fact_coverage"))
+    assert json.loads(claims.detail or "")["not_supported"] == {"G1": "unsupported"}
+    assert json.loads(facts.detail or "")["not_covered"] == ["F4"]
+    reasons = {one: ran.judgment(one, "claim_support").reason for one in ("R03", "R04", "R05")}
+    assert set(reasons.values()) == {"no_claims"}
 
 
 def test_states(rag_assets: Program) -> None:

@@ -113,6 +113,7 @@ def test_the_first_write_makes_folder_tables_and_version(store: Store, path: Pat
         "diagnoses",
         "heads",
         "judgments",
+        "labels",
         "metrics",
         "run_cases",
         "run_judgments",

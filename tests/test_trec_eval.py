@@ -130,6 +130,7 @@ def test_an_imported_run_shows_the_published_means(tmp_path: Path) -> None:
             "precision_at_10": output["P_10", "all"],
             "recall_at_100": output["recall_100", "all"],
             "hit_rate_at_10": output["success_10", "all"],
+            "retrieval_valid": 1.0,
         },
         abs=PRINTED,
     )

@@ -109,7 +109,8 @@ def diagnosis_job(project: Project, suite: Suite) -> dg.JobDefinition:
         activate(project.config.root)
         try:
             with project.store.reading() as reader:
-                plan = plan_diagnosis(reader, project.on(today()), config.request())
+                now = project.on(today()).labelled(reader.labels())
+                plan = plan_diagnosis(reader, now, config.request())
             context.log.info(f"{counted(plan.generations, 'generation')} will be executed.")
             for view in diagnose(plan, current_observer(), context.run_id):
                 _write(context, suite, view, plan.run.row.dagster_run_id)

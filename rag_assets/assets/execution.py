@@ -202,6 +202,9 @@ def _start(
     first: Stage,
 ) -> SuiteExecution:
     project = project.on(today())
+    if project.reads_labels:
+        with project.store.reading() as reader:
+            project = project.labelled(reader.labels())
     tags = context.run.tags
     ranged = "dagster/partition" in tags or "dagster/asset_partition_range_start" in tags
     wanted: Sequence[str] | None = context.partition_keys if ranged else settings.cases

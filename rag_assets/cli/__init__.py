@@ -13,6 +13,7 @@ from rag_assets.cli.group import Program
 from rag_assets.cli.import_ import import_
 from rag_assets.cli.init import init
 from rag_assets.cli.inspect import inspect
+from rag_assets.cli.labels import labels
 from rag_assets.cli.plan import plan
 from rag_assets.cli.run import run
 from rag_assets.cli.runs import runs
@@ -27,7 +28,19 @@ main: Program = _VERSION(
         "rag-assets",
         help="Find out which stage of a RAG system failed, and decide a release on intervals.",
         commands=[
-            *(init, import_, check, run, runs, inspect, diagnose, gate, compare, plan, export, ui)
+            init,
+            import_,
+            check,
+            run,
+            runs,
+            inspect,
+            diagnose,
+            gate,
+            compare,
+            plan,
+            export,
+            labels,
+            ui,
         ],
     )
 )

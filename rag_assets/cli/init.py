@@ -17,7 +17,12 @@ from rag_assets.cli.new_folder import refuse_used
 from rag_assets.cli.output import show, width
 from rag_assets.contracts.errors import InputError, nearest
 from rag_assets.contracts.loading import without_bytecode
-from rag_assets.evaluation.places import CONFIG_FILE, STATE_FOLDER
+from rag_assets.evaluation.places import (
+    COMPARE_POLICY_FILE,
+    CONFIG_FILE,
+    POLICY_FILE,
+    STATE_FOLDER,
+)
 from rag_assets.reports.layout import Line, blocks, line, rows
 
 _MINIMAL = Path(__file__).parent / "templates" / "minimal"
@@ -59,7 +64,9 @@ def init(invocation: Invocation, folder: Path | None, example: str | None) -> in
     except OSError as error:
         raise InputError(f"{folder} cannot be created: {error.strerror}.") from error
     what = "a minimal project" if example is None else f"the example {example}"
-    go = f"cd {shlex.quote(str(folder))} && rag-assets run"
+    config = _config(folder)
+    named = "" if config == CONFIG_FILE else f" --config {config}"
+    go = f"cd {shlex.quote(str(folder))} && rag-assets run{named}"
     show(blocks([line(f"{folder} holds {what}.")], _decidable(folder), [line(f"Next: {go}")]))
     return 0
 
@@ -70,7 +77,16 @@ def examples() -> dict[str, Path]:
     folders = (package / "_examples", package.parent / "examples")
     home = next((folder for folder in folders if folder.is_dir()), None)
     found = sorted(home.iterdir()) if home else []
-    return {path.name: path for path in found if (path / CONFIG_FILE).is_file()}
+    return {path.name: path for path in found if _config(path)}
+
+
+def _config(folder: Path) -> str | None:
+    """The first config of a project: an example may have several, which then have other names."""
+    if (folder / CONFIG_FILE).is_file():
+        return CONFIG_FILE
+    policies = (POLICY_FILE, COMPARE_POLICY_FILE)
+    names = sorted(path.name for path in folder.glob("*.yaml") if path.name not in policies)
+    return names[0] if names else None
 
 
 def _example(name: str) -> Path:
@@ -97,5 +113,5 @@ def _decidable(folder: Path) -> list[Line]:
         from rag_assets.evaluation.project import load_project
         from rag_assets.reports.suite_summary import decidable
 
-        project = load_project((folder / CONFIG_FILE).resolve())
+        project = load_project((folder / (_config(folder) or CONFIG_FILE)).resolve())
     return decidable(list(attainable_decisions(project)), width())

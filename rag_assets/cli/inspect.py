@@ -126,12 +126,15 @@ def _show_by_digest(
 
 
 def _show_run(reader: Reader, view: RunView, named: str, *, as_json: bool) -> None:
+    from rag_assets.evaluation.agreement import agreements
+
+    agreed = agreements(reader, view)
     if as_json:
-        show_json(view.as_json())
+        show_json(view.as_json() | {"agreement": [one.as_json() for one in agreed]})
         return
     from rag_assets.reports.run_detail import run_detail
 
-    show(run_detail(view, named, width(), violated(reader, view)))
+    show(run_detail(view, named, width(), violated(reader, view), agreed))
 
 
 def _show_violations(reader: Reader, view: RunView, limit: int, *, as_json: bool) -> None:

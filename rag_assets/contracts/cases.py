@@ -25,6 +25,7 @@ from rag_assets.contracts.text import shown
 
 if TYPE_CHECKING:
     from rag_assets.contracts.admissibility import Inadmissibility, Sources
+    from rag_assets.contracts.human_labels import HumanLabel
 
 __all__ = ["Case", "Dataset", "GoldPassage", "Label", "check_case", "parse_case"]
 
@@ -55,6 +56,7 @@ class Case:
         expectation: what the row says of behavior, facts, forbidden texts and the reason.
         inadmissible: the labels that left the reference set, and why.
         sources: the corpus as the user of the case may use it; None without a corpus.
+        human_labels: what reviewers said of answers to the case, whichever answer that was.
     """
 
     id: str
@@ -74,6 +76,7 @@ class Case:
     expectation: Expectation
     inadmissible: tuple[tuple[Label, Inadmissibility], ...] = ()
     sources: Sources | None = field(default=None, repr=False, compare=False)
+    human_labels: tuple[HumanLabel, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def asker(self) -> Any:

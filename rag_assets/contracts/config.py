@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from rag_assets.contracts.canonical import digest
 from rag_assets.contracts.cron import must_be_cron
 from rag_assets.contracts.errors import Problem
+from rag_assets.contracts.human_labels import DISAGREEMENTS, Disagreement
 from rag_assets.contracts.metric_config import MetricEntry, OperationalMetric, read_metrics
 from rag_assets.contracts.slice_config import check_slices
 from rag_assets.contracts.system_config import SystemConfig, check_system, declared_kind
@@ -40,6 +41,13 @@ def _must_be_owner(value: str) -> str:
 
 
 Owner = Annotated[str, AfterValidator(_must_be_owner)]
+
+
+def _one_or_more(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+Globs = Annotated[tuple[NonEmpty, ...], Field(strict=False), BeforeValidator(_one_or_more)]
 
 
 class Concurrency(FileModel):
@@ -98,18 +106,22 @@ class Config(FileModel):
 
     Attributes:
         dataset, corpus: absolute paths; the corpus is None where no manifest is declared.
+        labels: globs of files with human labels, from the folder of the file.
+        label_disagreement: what the labels of reviewers who disagree come to.
         path: the config file, absolute.
         root: its folder; relative paths start here.
         digest: SHA-256 of the canonical JSON of the file's content.
         lines: dotted key → line, for checks that come later.
     """
 
-    later_keys: ClassVar[frozenset[str]] = frozenset({"budget", "labels"})
+    later_keys: ClassVar[frozenset[str]] = frozenset({"budget"})
 
     version: FormatVersion = 1
     project: NonEmpty = Field(description="a label for the project")
     dataset: Path = Field(description="the path of the cases, a JSON Lines file")
     corpus: Path | None = None
+    labels: Globs = ()
+    label_disagreement: Disagreement = "exclude"
     suite: Literal["regression", "sample"] = "regression"
     system: SystemConfig = Field(description="a mapping with the system that is evaluated")
     evaluators: Annotated[tuple[EvaluatorEntry, ...], Field(strict=False)] = Field(
@@ -169,6 +181,12 @@ class ConfigDraft:
     def has_corpus(self) -> bool:
         """Whether a manifest is declared, readable or not."""
         return "corpus" in self.source.content
+
+    @property
+    def label_disagreement(self) -> Disagreement:
+        """The declared rule; the default where none can be read."""
+        written = self.source.content.get("label_disagreement")
+        return next((one for one in DISAGREEMENTS if one == written), "exclude")
 
 
 def read_config(path: Path, problems: list[Problem], *, name: str | None = None) -> Config | None:

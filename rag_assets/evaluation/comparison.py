@@ -232,7 +232,7 @@ def _quantile(run: RunView, name: str) -> dict[str, float | None]:
 
 
 def _denominators(sides: Sides, criteria: Sequence[str]) -> list[dict[str, Any]]:
-    """The counts of each whole run, where they differ."""
+    """The counts and the estimate of each whole run, where the counts differ."""
     found: list[dict[str, Any]] = []
     for criterion in criteria:
         counts = [
@@ -241,8 +241,17 @@ def _denominators(sides: Sides, criteria: Sequence[str]) -> list[dict[str, Any]]
         ]
         if counts[0] != counts[1]:
             ours, theirs = (
-                {status: count[status] for status in ("observed", "missing", "excluded")}
-                for count in counts
+                {
+                    **{status: count[status] for status in ("observed", "missing", "excluded")},
+                    "estimate": _estimate(run, criterion),
+                }
+                for count, run in zip(counts, (sides.candidate, sides.baseline), strict=True)
             )
             found.append({"metric": criterion, "candidate": ours, "baseline": theirs})
     return found
+
+
+def _estimate(run: RunView, criterion: str) -> float | None:
+    """What the whole run came to; None where it did not come to its metrics."""
+    found = (one.measure.estimate for one in run.metrics if one.criterion == criterion)
+    return next(found, None)

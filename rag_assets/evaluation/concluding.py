@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rag_assets.contracts.canonical import canonical_json, digest
@@ -96,6 +96,7 @@ def measure_run(session: Session) -> RunMetrics:
             level=level,
             keys=session.group_keys,
             samples=one.samples,
+            counts=one.counts,
         )
         for one in project.measured
     )
@@ -205,6 +206,7 @@ def metric_row(run_id: str, metric: MetricValue, scope: str = "global", **extra:
         "groups": group_count(metric),
         "samples": metric.samples,
         "flaky": metric.flaky,
+        "pooled": asdict(metric.pooled) if metric.pooled else None,
         "missing_reasons": dict(metric.missing_reasons),
         "excluded_reasons": dict(metric.excluded_reasons),
         **extra,

@@ -229,10 +229,14 @@ def _settle_or_key(session: Session, chunk: _Chunk, case: Case, evaluator: Evalu
             detail = f"{failure.type}: {failure.message}".strip(": ")
             chunk.settled[place] = Judged(Outcome.missing(failure.reason, detail), "none")
             return
+    case_part = evaluator.reads_of_case(case)
+    if evaluator.reads_labels:
+        answer = _digest(session, case.id, STAGE_OF["output"])
+        case_part = [case_part, evaluator.reads_of_labels(case, answer or "")]
     chunk.keys[place] = judgment_key(
         evaluator.criterion,
         evaluator.identity,
-        evaluator.reads_of_case(case),
+        case_part,
         [_read_digest(session, chunk, case, part) for part in evaluator.reads],
     )
 

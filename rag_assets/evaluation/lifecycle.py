@@ -11,6 +11,7 @@ from typing import Any
 
 from rag_assets.contracts.canonical import canonical_json, digest_text
 from rag_assets.evaluation.concluding import Conclusion, completeness_of, failure_groups
+from rag_assets.evaluation.labelling import labels_record
 from rag_assets.evaluation.owner import DIED, describe, is_alive, now, this_process
 from rag_assets.evaluation.project import Project
 from rag_assets.evaluation.recorded_sources import MANIFEST_KIND, manifest_record, manifest_text
@@ -173,6 +174,7 @@ def frozen_record(
             "cases": len(project.dataset.cases),
         },
         "manifest": manifest_record(project),
+        "labels": labels_record(config, project.labels, project.evaluators),
         "grouped": project.is_grouped,
         "suite": config.suite,
         "selection": None if selection is None else list(selection),

@@ -10,7 +10,7 @@ from typing import Literal
 
 from rag_assets.contracts.metric_config import Source
 from rag_assets.evaluation.grouping import GroupKey, GroupValues, group_values
-from rag_assets.evaluation.replicates import is_flaky
+from rag_assets.evaluation.replicates import Pooled, is_flaky, pooled
 from rag_assets.evaluators import Outcome
 from rag_assets.statistics import Interval, bounded_mean, clopper_pearson
 
@@ -33,6 +33,7 @@ class MetricValue:
         groups: one value for each group, where cases belong together; else None.
         samples: how many samples of a case its value is the mean of.
         flaky: cases whose observed samples disagree.
+        pooled: of a ratio, what it counts over all cases together; None for all others.
     """
 
     criterion: str
@@ -50,6 +51,7 @@ class MetricValue:
     groups: GroupValues | None = None
     samples: int = 1
     flaky: int = 0
+    pooled: Pooled | None = None
 
     @property
     def eligible(self) -> int:
@@ -68,6 +70,7 @@ def measure(
     with_interval: bool = True,
     keys: Sequence[GroupKey] | None = None,
     samples: int = 1,
+    counts: str | None = None,
 ) -> MetricValue:
     """Count the outcomes of one criterion and bound their rate or mean.
 
@@ -81,6 +84,7 @@ def measure(
             over groups.
         samples: more than 1 where the value of a case is the mean of so many samples; a case then
             counts as passed when all of its observed samples pass.
+        counts: what the ratio of a case is a share of, where it is one.
     """
     values = [outcome.value for outcome in outcomes if outcome.value is not None]
     missing, excluded = count_reasons(outcomes)
@@ -113,6 +117,7 @@ def measure(
         groups=groups,
         samples=samples,
         flaky=sum(map(is_flaky, outcomes)) if samples > 1 else 0,
+        pooled=None if counts is None else pooled(outcomes, counts),
     )
 
 

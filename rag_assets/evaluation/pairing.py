@@ -105,7 +105,7 @@ def setting_changes(
     Args:
         candidate, baseline: what the runs froze at their start.
     """
-    for what in ("dataset", "manifest"):
+    for what in ("dataset", "manifest", "labels"):
         digests = [(run.get(what) or {}).get("digest") for run in (candidate, baseline)]
         if digests[0] != digests[1]:
             yield what, digests[0], digests[1]

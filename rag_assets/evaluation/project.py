@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
@@ -13,6 +13,7 @@ from rag_assets.contracts.config import Config, ConfigDraft, read_draft
 from rag_assets.contracts.corpus import Corpus
 from rag_assets.contracts.dataset import read_dataset
 from rag_assets.contracts.errors import InputError, Problem
+from rag_assets.contracts.human_labels import HumanLabel
 from rag_assets.contracts.identities import StageKeys
 from rag_assets.contracts.loading import forget_project_modules
 from rag_assets.contracts.policy import Policy
@@ -30,6 +31,7 @@ from rag_assets.evaluation.corpora import (
     today,
     with_reference_sets,
 )
+from rag_assets.evaluation.labelling import known_to, load_labels, united, with_labels
 from rag_assets.evaluation.matching import Unit
 from rag_assets.evaluation.places import (
     COMPARE_POLICY_FILE,
@@ -67,6 +69,7 @@ class Project:
         policy: what decides, or None without a policy file.
         retry_on: exception classes that a stage is tried again for.
         warnings: sentences for the person who starts a run.
+        labels: of the label files, and once they are read those of the store; the cases have them.
     """
 
     config: Config
@@ -78,6 +81,7 @@ class Project:
     warnings: tuple[str, ...]
     corpus: Corpus | None = None
     as_of: date = date.min
+    labels: tuple[HumanLabel, ...] = ()
 
     @property
     def is_whole(self) -> bool:
@@ -141,6 +145,16 @@ class Project:
             return self
         return replace(self, dataset=with_reference_sets(self.dataset, self.corpus, day), as_of=day)
 
+    @property
+    def reads_labels(self) -> bool:
+        """Whether a judgment is what reviewers said."""
+        return any(one.reads_labels for one in self.evaluators)
+
+    def labelled(self, stored: Iterable[HumanLabel]) -> Project:
+        """The project with the labels of the store beside those of its files."""
+        labels = united(stored, self.labels)
+        return replace(self, dataset=with_labels(self.dataset, labels), labels=labels)
+
     @cached_property
     def keys(self) -> StageKeys:
         """The fixed parts of the stage identities."""
@@ -195,7 +209,13 @@ def load_project(
         root=draft.path.parent,
         problems=problems,
         has_corpus=draft.has_corpus,
+        label_disagreement=draft.label_disagreement,
     )
+    # What a label may be about is only known when all evaluators could be built.
+    labels: tuple[HumanLabel, ...] = ()
+    if config is not None and dataset is not None and not problems:
+        labels = load_labels(config, known_to(dataset, evaluators), problems)
+        dataset = with_labels(dataset, labels) if labels else dataset
     check_stale_source(draft, recorded, problems)
     if dataset is not None:
         check_slices(draft, dataset, problems)
@@ -210,7 +230,8 @@ def load_project(
     if problems or config is None or dataset is None or system is None:
         raise InputError(_ordered(problems, config_path.name), shown=PROBLEMS_SHOWN)
     warnings = warnings_of(config, system, evaluators, dataset)
-    return Project(config, dataset, system, evaluators, policy, retry_on, warnings, corpus, as_of)
+    parts = (config, dataset, system, evaluators, policy, retry_on, warnings)
+    return Project(*parts, corpus=corpus, as_of=as_of, labels=labels)
 
 
 def _ordered(problems: Sequence[Problem], file: str) -> list[Problem]:

@@ -137,6 +137,7 @@ def _metrics(
             level=level,
             keys=keys,
             samples=one.get("samples", 1),
+            counts=one.get("counts"),
         )
         for one in view.record["evaluators"]
     ] + [measure_quantile(one, outcomes[one.id], level) for one in operational_metrics(view.record)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import fsum
 from typing import Any
 
@@ -17,6 +17,15 @@ _SAMPLES = "samples"
 
 
 @dataclass(frozen=True, slots=True)
+class Pooled:
+    """Ratios of cases taken together: `part` of `whole`, of what they count ("claims")."""
+
+    part: int
+    whole: int
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
 class Criterion:
     """What a run has one outcome of for each case: of an evaluator, or made of one.
 
@@ -24,6 +33,7 @@ class Criterion:
         criterion, kind, value_range, identity, type, text: as of an evaluator.
         samples: how many samples of a case its value is the mean of; 1 for a single one.
         every: the criterion that all samples have to pass, where it is made of that.
+        counts: what the ratio of a case is a share of ("claims"); None for all others.
     """
 
     criterion: str
@@ -34,6 +44,7 @@ class Criterion:
     text: str
     samples: int = 1
     every: str | None = None
+    counts: str | None = None
 
     def record(self) -> dict[str, Any]:
         """What a run freezes of it, as JSON."""
@@ -45,6 +56,7 @@ class Criterion:
             "range": list(self.value_range),
             "identity": self.identity,
             "samples": self.samples,
+            "counts": self.counts,
         }
 
 
@@ -107,6 +119,7 @@ def criterion_of(evaluator: Evaluator, samples: int = 1) -> Criterion:
         evaluator.type,
         str(evaluator),
         samples,
+        counts=evaluator.counts,
     )
 
 
@@ -183,6 +196,23 @@ def evaluator_errors(outcome: Outcome) -> set[str]:
         for one in samples_of(outcome.detail) or single
         if one["reason"] == "evaluator_error"
     }
+
+
+def pooled(outcomes: Sequence[Outcome], counts: str) -> Pooled:
+    """The counts of ratios over all observed samples of all cases.
+
+    Args:
+        outcomes: of a criterion whose details hold `counts`.
+        counts: what is counted.
+    """
+    details = [
+        one["detail"]
+        for outcome in outcomes
+        for one in samples_of(outcome.detail) or [asdict(outcome)]
+        if one["value"] is not None
+    ]
+    parts, wholes = (sum(one["counts"][place] for one in details) for place in (0, 1))
+    return Pooled(parts, wholes, counts)
 
 
 def is_flaky(outcome: Outcome) -> bool:

@@ -113,7 +113,8 @@ def _recall_outcomes(settled: Settled, reader: Reader, runs: Mapping[str, str]) 
 def _key(base: str, case: Case) -> str:
     # The day of the run may have changed what its user may use.
     standing = "" if case.sources is None else canonical_json(case.sources.standing)
-    return digest_text(f"{base} {case.digest} {standing} {case.id}")
+    labels = " ".join(sorted(one.key for one in case.human_labels))
+    return digest_text(f"{base} {case.digest} {standing} {labels} {case.id}")
 
 
 def _facts(row: SettledCase) -> CaseFacts:

@@ -117,6 +117,7 @@ def _measure(
         with_interval=support >= min_support,
         keys=keys,
         samples=criterion.samples,
+        counts=criterion.counts,
     )
 
 

@@ -29,6 +29,7 @@ class Measure:
         groups: number of groups, where cases belong together, else None.
         samples: how many samples of a case its value is the mean of.
         flaky: cases whose samples disagree.
+        pooled: of a ratio `part`, `whole` and `unit` over all cases together, else None.
     """
 
     kind: str
@@ -46,6 +47,7 @@ class Measure:
     groups: int | None = None
     samples: int = 1
     flaky: int = 0
+    pooled: Mapping[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """One object; JSON has no infinity, so a range without an end has none."""
@@ -306,6 +308,7 @@ def decision_view(state: str, record: Mapping[str, Any]) -> DecisionView:
 
 def _measure(numbers: Mapping[str, Any]) -> Measure:
     low, high = (math.inf if end is None else end for end in numbers["range"])
-    numbers = {"quantile": None, "groups": None, "samples": 1, "flaky": 0, **numbers}
+    defaults = {"quantile": None, "groups": None, "samples": 1, "flaky": 0, "pooled": None}
+    numbers = {**defaults, **numbers}
     rest = {field.name: numbers[field.name] for field in fields(Measure) if field.name != "range"}
     return Measure(range=(low, high), **rest)

@@ -84,6 +84,12 @@ def denominator_text(passes: int | None, observed: int, missing: int, excluded: 
     return f"{head} observed · {missing} missing · {excluded} excluded"
 
 
+def pooled_text(part: int, whole: int, unit: str) -> str:
+    """Ratios of all cases taken together, which have no interval: "3 / 4 claims (75.0%, …)"."""
+    share = f" ({RATE.estimate(part / whole)} of all, no interval)" if whole else ""
+    return f"{part} / {whole} {unit}{share}"
+
+
 def rule_words(rule: Mapping[str, Any], kind: str) -> str:
     """What a rule asks for, in a few words.
 

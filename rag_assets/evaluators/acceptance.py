@@ -40,6 +40,7 @@ class TaskAcceptance(Evaluator):
         "<reason>": "the reason of the first of its criteria that is missing"
     }
     reads = ()
+    built_after = 3
     when_empty = "What its criteria say."
     formula_source = "Three-valued logic: what is missing may be either."
     parameters: AcceptanceParameters

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 from rag_assets.contracts.artifacts import Citations, Context, Retrieval
 from rag_assets.contracts.canonical import canonical_json, digest
 from rag_assets.contracts.cases import Case
+from rag_assets.contracts.human_labels import About, Disagreement
 from rag_assets.contracts.validation import FileModel
 
 Kind = Literal["verdict", "score"]
@@ -104,9 +105,9 @@ class Outcome:
         return cls("observed", value, None, detail)
 
     @classmethod
-    def excluded(cls, reason: str) -> Self:
+    def excluded(cls, reason: str, detail: Any = None) -> Self:
         """The criterion does not apply to this case."""
-        return cls("excluded", None, reason)
+        return cls("excluded", None, reason, detail)
 
     @classmethod
     def missing(cls, reason: str, detail: Any = None) -> Self:
@@ -123,6 +124,7 @@ class Project:
         depth: the declared retrieval depth, None where the system declares none.
         cases: all cases of the dataset.
         has_corpus: whether a manifest is declared.
+        label_disagreement: what the labels of reviewers who disagree come to.
         parts: the evaluators whose outcomes another one may be made of.
         parts_are_known: whether these are all that the config declares.
     """
@@ -131,6 +133,7 @@ class Project:
     depth: int | None
     cases: tuple[Case, ...]
     has_corpus: bool = False
+    label_disagreement: Disagreement = "exclude"
     parts: tuple[Evaluator, ...] = ()
     parts_are_known: bool = False
 
@@ -178,6 +181,14 @@ class Evaluator(ABC):
     home: Path = Path(__file__).parent
     """The folder whose frames a traceback shows when the evaluator raises."""
 
+    built_after: ClassVar[int] = 0
+    """How many other evaluators build on each other before it: it knows all with a lower number."""
+    labelled_about: ClassVar[tuple[About, ...]] = ("answer",)
+    """What of an answer reviewers label for it."""
+    reads_labels: ClassVar[bool] = False
+    """Whether its value is what reviewers said."""
+    counts: ClassVar[str | None] = None
+    """What a ratio of a case is a share of ("claims"); its detail then holds both `counts`."""
     is_constraint: ClassVar[bool] = False
     """Whether a single failure is a violation, which no mean makes good."""
     parts: tuple[Evaluator, ...] = ()
@@ -218,6 +229,10 @@ class Evaluator(ABC):
 
     def reads_of_case(self, case: Case) -> Any:
         """Exactly what is read of a case, as JSON; a judgment is reused only when it is equal."""
+        return None
+
+    def reads_of_labels(self, case: Case, answer_digest: str) -> Any:
+        """Exactly what is read of the labels of one answer to a case, as JSON."""
         return None
 
     @abstractmethod

@@ -73,6 +73,8 @@ class Conduct(Evaluator):
         "field_absent": "the output has no value at the path `field`"
     }
     formula_source = "Equality of the expected and the observed behavior."
+    unrecognised: ClassVar[str]
+    """The missing reason where the value at `field` shows no behavior."""
     parameters: AbstentionParameters | BehaviorParameters
 
     @classmethod
@@ -99,11 +101,23 @@ class Conduct(Evaluator):
         value = value_at(evidence.output, self.parameters.field)
         if value is NOTHING:
             return Outcome.missing("field_absent")
-        return self.compare(value, evidence.case.expectation.behavior)
+        observed = self.observed(value)
+        if observed is None:
+            return Outcome.missing(self.unrecognised)
+        return self.compare(observed, evidence.case.expectation.behavior)
+
+    def behavior_of(self, output: Any) -> Behavior | None:
+        """What a system did that gave an output; None where that cannot be told."""
+        value = value_at(output, self.parameters.field)
+        return None if value is NOTHING else self.observed(value)
 
     @abstractmethod
-    def compare(self, value: Any, expected: Behavior) -> Outcome:
-        """The outcome for the value at `field`."""
+    def observed(self, value: Any) -> Behavior | None:
+        """The behavior that the value at `field` shows; None where it shows none."""
+
+    @abstractmethod
+    def compare(self, observed: Behavior, expected: Behavior) -> Outcome:
+        """The outcome for what was observed."""
 
 
 class Abstention(Conduct):
@@ -123,6 +137,7 @@ class Abstention(Conduct):
         **Conduct.misses,
         "not_a_boolean": "the value at the path `field` is neither true nor false",
     }
+    unrecognised = "not_a_boolean"
     when_empty = "With patterns, an empty or null answer abstains only where a pattern finds it."
     parameters: AbstentionParameters
 
@@ -131,15 +146,19 @@ class Abstention(Conduct):
         known = case.expectation.behavior in ("answer", "abstain")
         return None if known else "behavior_not_comparable"
 
-    def compare(self, value: Any, expected: Behavior) -> Outcome:
-        """Pass when it abstained as expected."""
+    def observed(self, value: Any) -> Behavior | None:
+        """Whether it abstained; anything else is an answer."""
         if self.parameters.patterns is not None:
             abstained = _is_found(self.parameters.patterns, value)
         elif isinstance(value, bool):
             abstained = value
         else:
-            return Outcome.missing("not_a_boolean")
-        return Outcome.verdict(abstained == (expected == "abstain"))
+            return None
+        return "abstain" if abstained else "answer"
+
+    def compare(self, observed: Behavior, expected: Behavior) -> Outcome:
+        """Pass when it abstained as expected."""
+        return Outcome.verdict((observed == "abstain") == (expected == "abstain"))
 
 
 class BehaviorCheck(Conduct):
@@ -156,17 +175,19 @@ class BehaviorCheck(Conduct):
         **Conduct.misses,
         "unknown_behavior": "the value at the path `field` is none of the behaviors",
     }
+    unrecognised = "unknown_behavior"
     when_empty = "With patterns, an empty or null answer is an answer unless a pattern finds it."
     parameters: BehaviorParameters
 
-    def compare(self, value: Any, expected: Behavior) -> Outcome:
-        """Pass when the behavior is the expected one, which the detail names otherwise."""
-        observed = value
+    def observed(self, value: Any) -> Behavior | None:
+        """The first behavior of which a pattern is found, or the behavior that the value names."""
         if self.parameters.patterns is not None:
             found = (name for name, texts in self.parameters.patterns if _is_found(texts, value))
-            observed = next(found, "answer")
-        elif not isinstance(value, str) or value not in BEHAVIORS:
-            return Outcome.missing("unknown_behavior")
+            return next(found, "answer")  # type: ignore[arg-type]
+        return next((one for one in BEHAVIORS if one == value), None)
+
+    def compare(self, observed: Behavior, expected: Behavior) -> Outcome:
+        """Pass when the behavior is the expected one, which the detail names otherwise."""
         passed = observed == expected
         return Outcome.verdict(passed, detail=None if passed else {"observed": observed})
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
 from rag_assets.contracts.cases import Dataset
 from rag_assets.contracts.config import EvaluatorEntry
 from rag_assets.contracts.errors import InputError, Problem, nearest
+from rag_assets.contracts.human_labels import Disagreement
 from rag_assets.contracts.validation import validate
 from rag_assets.contracts.yaml_source import YamlSource
 from rag_assets.evaluators.acceptance import TaskAcceptance
@@ -23,6 +25,7 @@ from rag_assets.evaluators.citations import CitationValidity
 from rag_assets.evaluators.conduct import Abstention, BehaviorCheck
 from rag_assets.evaluators.coverage import EvidenceCoverage
 from rag_assets.evaluators.custom import Custom
+from rag_assets.evaluators.labelled import ClaimSupport, ContextSupport, FactCoverage
 from rag_assets.evaluators.leak_check import NoLeak
 from rag_assets.evaluators.ranking import (
     AveragePrecision,
@@ -56,6 +59,9 @@ EVALUATORS: tuple[type[Evaluator], ...] = (
     NoLeak,
     Abstention,
     BehaviorCheck,
+    ClaimSupport,
+    FactCoverage,
+    ContextSupport,
     TaskAcceptance,
 )
 """Every type of this version, in the order of the documentation."""
@@ -68,9 +74,6 @@ _LATER = frozenset(
         "rubric_judge",
         "answer_equivalence_judge",
         "claims_judge",
-        "claim_support",
-        "fact_coverage",
-        "context_support",
     }
 )
 
@@ -86,6 +89,7 @@ def build_evaluators(
     root: Path,
     problems: list[Problem],
     has_corpus: bool = False,
+    label_disagreement: Disagreement = "exclude",
 ) -> tuple[Evaluator, ...]:
     """Build what a config declares, and check it against the system and the dataset.
 
@@ -101,26 +105,26 @@ def build_evaluators(
         root: the project folder.
         problems: one problem for each error is appended here.
         has_corpus: whether a manifest is declared.
+        label_disagreement: what the labels of reviewers who disagree come to.
 
     Returns:
         The evaluators that could be built and named: as many as entries when no problem was
         appended.
     """
-    project = Project(root, depth, dataset.cases if dataset else (), has_corpus)
+    cases = dataset.cases if dataset else ()
+    project = Project(root, depth, cases, has_corpus, label_disagreement)
     builders = [
         _Builder(entry, index, file, problems)
         for index, entry in enumerate(entries)
         if entry is not None
     ]
-    simple = [one for one in builders if one.entry.type != TaskAcceptance.type]
-    made = {one: one.build(project, recorded, is_depth_known=is_depth_known) for one in simple}
-    parts = tuple(one for by, one in made.items() if one is not None and by.criterion is not None)
-    # Of one that could not be built or named, nobody knows whether it is a verdict.
-    are_known = len(parts) == len(simple) and None not in entries
-    project = replace(project, parts=parts, parts_are_known=are_known)
-    for one in builders:
-        if one not in made:
-            made[one] = one.build(project, recorded, is_depth_known=is_depth_known)
+    made: dict[_Builder, Evaluator | None] = {}
+    for _, level in groupby(sorted(builders, key=_Builder.built_after), key=_Builder.built_after):
+        parts = [one for by, one in made.items() if one is not None and by.criterion is not None]
+        # Of one that could not be built or named, nobody knows whether it is a verdict.
+        are_known = len(parts) == len(made) and None not in entries
+        project = replace(project, parts=tuple(parts), parts_are_known=are_known)
+        made |= {one: one.build(project, recorded, is_depth_known=is_depth_known) for one in level}
     built = [made[one] for one in builders]
     _check_criteria(builders)
     if dataset is not None:
@@ -144,6 +148,11 @@ class _Builder:
         self.criterion = entry.criterion
         lines = {f"{self.key}.{name}": line for name, line in entry.lines.items()}
         self.source = YamlSource(file, {}, lines | {self.key: entry.line}, {})
+
+    def built_after(self) -> int:
+        """How many others build on each other before it; one of an unknown type builds on none."""
+        cls = _TYPES.get(self.entry.type)
+        return 0 if cls is None else cls.built_after
 
     def report(self, name: str, message: str) -> None:
         self.problems.append(self.source.problem(f"{self.key}.{name}", message))

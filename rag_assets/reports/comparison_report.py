@@ -15,6 +15,7 @@ from rag_assets.evaluation.wording import (
     cut,
     estimate_text,
     interval_text,
+    number_format,
     rule_words,
     value_text,
 )
@@ -61,7 +62,7 @@ def comparison_report(
             )
         ],
         list(_what_differs(record)),
-        [part for metric in view.metrics for part in _metric(metric)],
+        [part for metric in view.metrics for part in _metric(metric, record)],
         list(_side_by_side(record)),
         list(_not_compared(record)),
         slice_lines(view, width, everything=all_slices),
@@ -84,9 +85,11 @@ def _what_differs(record: Mapping[str, Any]) -> Iterator[Line]:
             state = "/".join(filter(None, (run["state"], run["completeness"])))
             yield line(Cell(f"The {role} is {state}, not complete.", "yellow"))
     for one in record["differs"]:
-        what = one["what"].capitalize() if one["what"] in ("dataset", "manifest") else one["what"]
+        is_file = one["what"] in ("dataset", "manifest", "labels")
+        what = one["what"].capitalize() if is_file else one["what"]
+        verb = "differ" if one["what"] == "labels" else "differs"
         for name, ours, theirs in _leaves(what, one["candidate"], one["baseline"]):
-            yield line(f"{name} differs: {_setting(ours)} against {_setting(theirs)}")
+            yield line(f"{name} {verb}: {_setting(ours)} against {_setting(theirs)}")
     for one in record["denominators"]:
         ours, theirs = (_counts(one[role]) for role in ("candidate", "baseline"))
         yield line(f"Denominator of {one['metric']} differs: {ours} against {theirs}")
@@ -121,7 +124,7 @@ def _counts(counts: Mapping[str, int]) -> str:
     )
 
 
-def _metric(metric: DifferenceView) -> Iterator[Line]:
+def _metric(metric: DifferenceView, record: Mapping[str, Any]) -> Iterator[Line]:
     estimate = (
         NONE
         if metric.estimate is None
@@ -141,6 +144,16 @@ def _metric(metric: DifferenceView) -> Iterator[Line]:
         flips = (("gained", metric.gained), ("lost", metric.lost))
         texts = [f"{word} {len(ids)}: {ids_text(ids)}".rstrip(": ") for word, ids in flips]
         yield line("; ".join(texts), indent=2)
+    for one in record["denominators"]:
+        if one["metric"] == metric.criterion:
+            sides = (f"{role}: {_whole(metric, one[role])}" for role in ("candidate", "baseline"))
+            yield line(f"not over the same cases: {', '.join(sides)}", indent=2)
+
+
+def _whole(metric: DifferenceView, side: Mapping[str, Any]) -> str:
+    """What one run came to over all of its own cases."""
+    form = number_format(metric.kind, metric.range)
+    return f"{estimate_text(form, side.get('estimate'))} of {side['observed']} observed"
 
 
 def _side_by_side(record: Mapping[str, Any]) -> Iterator[Line]:

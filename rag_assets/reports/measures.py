@@ -15,6 +15,7 @@ from rag_assets.evaluation.wording import (
     interval_text,
     number_format,
     plain_number,
+    pooled_text,
     reasons_text,
     rule_words,
     samples_text,
@@ -204,6 +205,8 @@ def measure_texts(measure: Measure) -> tuple[str, str, str]:
 def _denominator(measure: Measure) -> str:
     passes = measure.passes if measure.samples == 1 else None
     text = denominator_text(passes, measure.observed, measure.missing, measure.excluded)
+    if measure.pooled is not None:
+        text = f"{pooled_text(**measure.pooled)} · {text}"
     if measure.quantile is not None:
         text = text.replace("mean of", f"p{plain_number(100 * measure.quantile)} of")
     if measure.groups is not None:

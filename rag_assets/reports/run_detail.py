@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from rag_assets.evaluation.agreement import Agreement
 from rag_assets.evaluation.constraints import Violated
 from rag_assets.evaluation.views import RunView
 from rag_assets.evaluation.wording import NO_RUN_RULE, cases_text, time_text
+from rag_assets.reports.agreement_list import agreement_lines
 from rag_assets.reports.layout import Line, block, blocks, line
 from rag_assets.reports.measures import (
     decision_rows,
@@ -21,7 +23,11 @@ from rag_assets.reports.violation_list import violation_lines
 
 
 def run_detail(
-    view: RunView, named: str, width: int | None, violated: Sequence[Violated] = ()
+    view: RunView,
+    named: str,
+    width: int | None,
+    violated: Sequence[Violated] = (),
+    agreed: Sequence[Agreement] = (),
 ) -> list[Line]:
     """State, decisions and metrics of a run, as they were recorded.
 
@@ -30,6 +36,7 @@ def run_detail(
         named: what names it on the command line, for the command to type next.
         width: columns of the terminal; None for no limit.
         violated: the cases that failed a hard constraint.
+        agreed: how far pairs of reviewers agree.
     """
     return blocks(
         [
@@ -43,6 +50,7 @@ def run_detail(
         [*_gate(view), *decision_rows(view.decisions, width, in_full=True)],
         metric_rows(view.metrics, width, in_full=True),
         violation_lines(violated, named, width),
+        agreement_lines(agreed),
         [line(f"Next: rag-assets inspect {named} --failures")] if has_failures(view) else [],
     )
 

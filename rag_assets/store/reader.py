@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from rag_assets.contracts.human_labels import HumanLabel
 from rag_assets.store.records import (
     CaseStage,
     ComparisonRow,
@@ -241,6 +243,14 @@ class Reader:
         # Two of one invocation may have the same time: the later row is the newer one.
         sql = f"SELECT * FROM diagnoses WHERE {where} ORDER BY created_at DESC, rowid DESC"
         return [DiagnosisRow(*row) for row in self._rows(sql, values)]
+
+    def labels(self) -> list[HumanLabel]:
+        """The imported labels, in the order of their import."""
+        if not self._has("labels"):
+            return []
+        columns = ", ".join(field.name for field in fields(HumanLabel))
+        rows = self._rows(f"SELECT {columns} FROM labels ORDER BY rowid", [])
+        return [HumanLabel(*row) for row in rows]
 
     def write_parquet(self, table: RunTable, run_id: str, path: Path) -> None:
         """Write the rows of one run as a Parquet file, in the order in which they were recorded.

@@ -83,6 +83,14 @@ MIGRATIONS: tuple[str, ...] = (
     );
     """,
     "ALTER TABLE settled_cases ADD COLUMN stale BOOLEAN;",
+    """
+    CREATE TABLE labels (
+        key VARCHAR NOT NULL, case_id VARCHAR NOT NULL, criterion VARCHAR NOT NULL,
+        answer_digest VARCHAR NOT NULL, about VARCHAR NOT NULL, unit VARCHAR NOT NULL,
+        label VARCHAR NOT NULL, reviewer VARCHAR NOT NULL, labelled_at VARCHAR NOT NULL,
+        note VARCHAR NOT NULL, claim_text VARCHAR NOT NULL
+    );
+    """,
 )
 
 

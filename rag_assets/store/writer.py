@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from rag_assets.contracts.human_labels import HumanLabel
 from rag_assets.store.reader import Reader
 from rag_assets.store.records import (
     CaseStage,
@@ -133,6 +134,14 @@ class Writer:
     def put_diagnosis(self, diagnosis: DiagnosisRow) -> None:
         """Store a diagnosis; an id that is known keeps its first time."""
         self._insert_new("diagnoses", "id", *_columns([diagnosis]))
+
+    def put_labels(self, labels: Sequence[HumanLabel]) -> int:
+        """Store labels that are not stored yet, and return how many those are."""
+        before = len(self.reader.labels())
+        names, rows = _columns(labels)
+        keyed = [(one.key, *row) for one, row in zip(labels, rows, strict=True)]
+        self._insert_new("labels", "key", ("key", *names), keyed)
+        return len(self.reader.labels()) - before
 
     def put_heads(self, heads: Mapping[HeadKey, Head | None]) -> None:
         """Set heads; None forgets one, so that the next success is emitted again."""

@@ -154,13 +154,14 @@ def test_the_metrics_and_their_plot(page: Page) -> None:
         ["recall_at_2", "92.3%", "[63.9%, 99.9%]", f"12 / 13 {everything}"],
         ["ndcg_at_6", "0.866", "[0.506, 0.990]", f"mean of 13 {everything}"],
         ["citations_valid", "100.0%", "[75.2%, 100.0%]", f"13 / 13 {everything}"],
+        ["retrieval_valid", "100.0%", "[75.2%, 100.0%]", f"13 / 13 {everything}"],
     ]
     page.get_by_text("[Show Markdown]").click()
     plot = page.get_by_role("img", name="intervals")
     expect(plot).to_be_visible()
     expect(plot).to_have_js_property("complete", True)
-    # One row for each of the five metrics, and the axis below them.
-    assert plot.evaluate("image => [image.naturalWidth, image.naturalHeight]") == [630, 164]
+    # One row for each of the six metrics, and the axis below them.
+    assert plot.evaluate("image => [image.naturalWidth, image.naturalHeight]") == [630, 190]
 
 
 def assert_all_went_well(session: Session, done: Launches, cases: list[str]) -> None:
