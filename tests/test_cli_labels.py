@@ -17,6 +17,8 @@ WORKSHEET = (
     "fact_id,covered,reviewer,at,note"
 )
 
+AGREED = "claim_support: r1 and r2 agree on 1 of 2 labels (50.0%), kappa 0.000"
+
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Example:
@@ -116,10 +118,10 @@ def test_labels_go_out_and_come_back(desk: Example) -> None:
     result = call(desk.root, "labels", "import", "filled.csv")
     assert (result.exit_code, result.stdout) == (
         0,
-        "filled.csv holds 4 labels; 4 of them are new.\n",
+        "filled.csv holds 4 labels; 4 new.\n",
     )
     again = call(desk.root, "labels", "import", "filled.csv")
-    assert again.stdout == "filled.csv holds 4 labels; 0 of them are new.\n"
+    assert again.stdout == "filled.csv holds 4 labels; 0 new.\n"
 
     run = desk.run()
     metric = run.metric("claim_support")
@@ -132,6 +134,17 @@ def test_labels_go_out_and_come_back(desk: Example) -> None:
 
     compared = call(desk.root, "compare", "latest", "latest~2")
     assert "Labels differ: " in compared.stdout
+
+
+def test_labels_that_nothing_reads_are_kept_and_told(desk: Example) -> None:
+    row = {**sheet(desk)[0], "criterion": "abstention", "value": "fail", "reviewer": "r1"}
+    desk.write("unread.csv", filled([row]))
+    result = call(desk.root, "labels", "import", "unread.csv")
+    assert (result.exit_code, result.stdout) == (0, "unread.csv holds 1 label; 1 new.\n")
+    assert result.stderr == (
+        "No evaluator reads the labels of abstention: they are kept, and change no metric.\n"
+    )
+    assert desk.run().judgment("R01", "abstention").value == 1.0
 
 
 def test_a_changed_answer_has_no_labels(desk: Example) -> None:
@@ -190,7 +203,7 @@ def test_reviewers_who_disagree_are_on_record(desk: Example) -> None:
     assert (found.status, found.reason) == ("excluded", "reviewers_disagree")
 
     shown = call(desk.root, "inspect", "latest").stdout
-    assert "claim_support: r1 and r2 agree on 1 of 2 labels (50.0%), kappa 0.000" in shown
+    assert AGREED in shown
     assert "    R01  claim F1  r1: supported, r2: contradicted" in shown
     agreement = document(call(desk.root, "inspect", "latest", "--json"))["agreement"]
     assert agreement == [
@@ -210,6 +223,8 @@ def test_reviewers_who_disagree_are_on_record(desk: Example) -> None:
             ],
         }
     ]
+
+    assert f"Agreement of reviewers\n{AGREED}" in call(desk.root, "run").stdout
 
     desk.replace("rag_assets.yaml", "system:", "label_disagreement: strictest\nsystem:")
     assert desk.run().judgment("R01", "claim_support").value == 0.5

@@ -69,7 +69,10 @@ def test_claim_support_is_the_share_of_supported_claims() -> None:
     )
     assert found.value == pytest.approx(1 / 3)
     assert found.detail["counts"] == [1, 3]
-    assert found.detail["not_supported"] == {"b": "unsupported", "c": "contradicted"}
+    assert found.detail["not_supported"] == [
+        {"unit": "b", "label": "unsupported"},
+        {"unit": "c", "label": "contradicted"},
+    ]
 
 
 def test_fact_coverage_needs_a_label_for_every_expected_fact() -> None:

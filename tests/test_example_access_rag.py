@@ -88,7 +88,9 @@ def test_the_gate(ran: Run) -> None:
 
 def test_one_answer_adds_something_and_leaves_something_out(ran: Run) -> None:
     claims, facts = (ran.judgment("R02", one) for one in ("claim_support", "fact_coverage"))
-    assert json.loads(claims.detail or "")["not_supported"] == {"G1": "unsupported"}
+    assert json.loads(claims.detail or "")["not_supported"] == [
+        {"unit": "G1", "label": "unsupported"}
+    ]
     assert json.loads(facts.detail or "")["not_covered"] == ["F4"]
     reasons = {one: ran.judgment(one, "claim_support").reason for one in ("R03", "R04", "R05")}
     assert set(reasons.values()) == {"no_claims"}

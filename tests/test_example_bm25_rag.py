@@ -127,6 +127,7 @@ def test_every_rule_is_decided_and_one_blocks(first: Run) -> None:
         "citations_valid": (60, 60),
         "reaction_right": (53, 60),
         "sources_current": (50, 60),
+        "retrieval_valid": (60, 60),
     }
     assert {one.rule: one.state for one in first.decisions} == {
         "sources-current": "FAIL",

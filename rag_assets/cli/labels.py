@@ -124,5 +124,8 @@ def import_(invocation: Invocation, file: Path, config: Path | None) -> int:
         raise InputError(problems, shown=PROBLEMS_SHOWN)
     with writing_records(place) as writer:
         new = writer.put_labels(found)
-    show([line(f"{file.name} holds {counted(len(found), 'label')}; {new} of them are new.")])
+    unread = {one.criterion for one in found} - project.labelled_criteria
+    for criterion in sorted(unread):
+        note(f"No evaluator reads the labels of {criterion}: they are kept, and change no metric.")
+    show([line(f"{file.name} holds {counted(len(found), 'label')}; {new} new.")])
     return 0

@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from rag_assets.contracts.errors import Problem, RagAssetsError
 from rag_assets.evaluation.places import config_argument
 
 if TYPE_CHECKING:
+    from rag_assets.evaluation.agreement import Agreement
     from rag_assets.evaluation.constraints import Violated
     from rag_assets.evaluation.project import Project
     from rag_assets.evaluation.views import RunView
@@ -85,14 +87,24 @@ def run(
     cases = selection(project.dataset, pattern, limit)
     if as_json:
         _show_start(project, cases, use_cache=not no_cache)
-    view, judgments, failed = _execute(project, cases, use_cache=not no_cache, as_json=as_json)
+    ended = _execute(project, cases, use_cache=not no_cache, as_json=as_json)
+    view = ended.view
     if as_json:
-        _show_events(view, judgments)
+        _show_events(view, ended.judgments)
     else:
         from rag_assets.reports.run_report import run_report
 
         named = f"latest{config_argument(config_path)}"
-        show(run_report(view, width(), all_slices=slices, named=named, violated=failed))
+        show(
+            run_report(
+                view,
+                width(),
+                all_slices=slices,
+                named=named,
+                violated=ended.violated,
+                agreed=ended.agreed,
+            )
+        )
     return _concluded(view, shlex.join(["rag-assets", *invocation.arguments]))
 
 
@@ -103,11 +115,22 @@ def _show_start(project: Project, cases: Sequence[str] | None, *, use_cache: boo
     show_json(start_event(frozen_record(project, cases, use_cache)))
 
 
+@dataclass(frozen=True)
+class _Ended:
+    """A run and what of it is shown: lists for a report, or every judgment."""
+
+    view: RunView
+    violated: Sequence[Violated] = ()
+    agreed: Sequence[Agreement] = ()
+    judgments: Sequence[RunJudgment] = ()
+
+
 def _execute(
     project: Project, cases: Sequence[str] | None, *, use_cache: bool, as_json: bool
-) -> tuple[RunView, list[RunJudgment], list[Violated]]:
+) -> _Ended:
     """Run the suite and read back what it recorded."""
     from rag_assets.cli.progress import progress
+    from rag_assets.evaluation.agreement import agreements
     from rag_assets.evaluation.constraints import violated
     from rag_assets.evaluation.views import run_view
 
@@ -124,8 +147,8 @@ def _execute(
             raise KeyboardInterrupt
         view = run_view(reader, row)
         if as_json:
-            return view, reader.run_judgments(run_id), []
-        return view, [], violated(reader, view)
+            return _Ended(view, judgments=reader.run_judgments(run_id))
+        return _Ended(view, violated(reader, view), agreements(reader, view))
 
 
 def _show_events(view: RunView, judgments: Sequence[RunJudgment]) -> None:

@@ -94,8 +94,8 @@ class LabelRow:
         """The label; None where something is wrong, or nobody filled in the row."""
         if self.is_worksheet and not any(name in self.values for name in LABEL_COLUMNS):
             return None
-        case_id = self._named("case_id", list(self.known.facts), "case of the dataset")
-        criterion = self._named("criterion", list(self.known.criteria), "criterion of the config")
+        case_id = self._named("case_id", self.known.facts, "case of the dataset")
+        criterion = self._named("criterion", self.known.criteria, "criterion of the config")
         answer = self._answer_digest()
         about = self._about(self.known.criteria.get(criterion or ""))
         unit = self._unit(about, case_id)
@@ -112,14 +112,14 @@ class LabelRow:
             case_id, criterion, answer, about, unit or "", label, labelled_at=labelled_at, **texts
         )
 
-    def _named(self, name: str, known: Sequence[str], what: str) -> str | None:
+    def _named(self, name: str, known: Mapping[str, Any], what: str) -> str | None:
         if name not in self.values:
             self.report(name, f"{name} is required.")
             return None
         value = self.values[name]
         if isinstance(value, str) and value in known:
             return value
-        hint = nearest(value, known) if isinstance(value, str) else ""
+        hint = nearest(value, list(known)) if isinstance(value, str) else ""
         self.report(name, f"{shown(value)} is no {what}.{hint}")
         return None
 

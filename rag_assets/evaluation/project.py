@@ -49,6 +49,7 @@ from rag_assets.evaluation.readiness import recorded_parts, retry_exceptions, wa
 from rag_assets.evaluation.replicates import Criterion, criteria_of
 from rag_assets.evaluation.retrieval_valid import retrieval_criterion
 from rag_assets.evaluators import Evaluator, build_evaluators
+from rag_assets.evaluators.labelled import Labelled
 from rag_assets.evaluators.ranking import RankingParameters
 from rag_assets.store import Store
 from rag_assets.systems.blackbox import BlackBox
@@ -144,6 +145,12 @@ class Project:
         if day == self.as_of:
             return self
         return replace(self, dataset=with_reference_sets(self.dataset, self.corpus, day), as_of=day)
+
+    @property
+    def labelled_criteria(self) -> frozenset[str]:
+        """The criteria whose labels a judgment reads."""
+        found = (one.sources for one in self.evaluators if isinstance(one, Labelled))
+        return frozenset(criterion for sources in found for criterion in sources)
 
     @property
     def reads_labels(self) -> bool:

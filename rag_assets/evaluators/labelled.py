@@ -135,6 +135,12 @@ class Labelled(Evaluator):
         return {unit: settled(by, "claim", self.disagreement) for unit, by in claims.items()}
 
 
+def _others(claims: Mapping[str, str]) -> list[dict[str, str]]:
+    """The claims that are not supported."""
+    others = ((unit, label) for unit, label in claims.items() if label != SUPPORTED)
+    return [{"unit": unit, "label": label} for unit, label in others]
+
+
 class ClaimSupport(Labelled):
     """The share of the claims of an answer that reviewers found supported."""
 
@@ -163,10 +169,9 @@ class ClaimSupport(Labelled):
         if claims is None:
             return Outcome.excluded("no_claims", detail)
         supported = sum(label == SUPPORTED for label in claims.values())
-        others = {unit: label for unit, label in claims.items() if label != SUPPORTED}
         return Outcome.score(
             supported / len(claims),
-            detail | {"counts": [supported, len(claims)], "not_supported": others},
+            detail | {"counts": [supported, len(claims)], "not_supported": _others(claims)},
         )
 
 
@@ -253,7 +258,6 @@ class ContextSupport(Labelled):
         }
         if verdicts:
             found.append(settled(verdicts, "answer", self.disagreement) == PASS)
-        others = {unit: label for unit, label in claims.items() if label != SUPPORTED}
-        if others:
+        if others := _others(claims):
             detail["not_supported"] = others
         return Outcome.verdict(all(found), detail=detail)

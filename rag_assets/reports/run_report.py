@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rag_assets.evaluation.agreement import Agreement
 from rag_assets.evaluation.constraints import Violated
 from rag_assets.evaluation.views import RunView
 from rag_assets.evaluation.wording import (
@@ -16,6 +17,7 @@ from rag_assets.evaluation.wording import (
     speaks_for,
     stages_line,
 )
+from rag_assets.reports.agreement_list import agreement_lines
 from rag_assets.reports.layout import Line, blocks, line
 from rag_assets.reports.measures import (
     decision_rows,
@@ -36,6 +38,7 @@ def run_report(
     all_slices: bool,
     named: str = "latest",
     violated: Sequence[Violated] = (),
+    agreed: Sequence[Agreement] = (),
 ) -> list[Line]:
     """The report of a run, in blocks.
 
@@ -45,6 +48,7 @@ def run_report(
         all_slices: also slice values with too little support.
         named: what names the run on the command line, for the command to type next.
         violated: the cases that failed a hard constraint.
+        agreed: how far pairs of reviewers agree.
     """
     counts = view.summary.get("counts", {})
     is_staged = view.system_kind == "rag"
@@ -54,6 +58,7 @@ def run_report(
         [*gate_lines(view), *decision_rows(view.decisions, width), *_nothing_executed(view)],
         metric_rows(view.metrics, width),
         violation_lines(violated, named, width),
+        agreement_lines(agreed),
         [line(speaks_for(view.record["suite"], view.cases))] if view.metrics else [],
         slice_table(view, width, everything=all_slices),
         [line(cache_line(counts)), *([line(stages_line(counts))] if is_staged else [])],
