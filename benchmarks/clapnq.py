@@ -38,12 +38,8 @@ evaluators:
   - {type: hit_rate, k: 1}
   - {type: hit_rate, k: 5}
   - {type: mrr, k: 10}
-  - {type: custom, criterion: abstention, kind: verdict, object: "checks:reacts_rightly"}
+  - {type: abstention, field: abstained}
 slices: [metadata.answerable]
-"""
-CHECKS = """\
-def reacts_rightly(output, expected):
-    return output["abstained"] == (expected["behavior"] == "abstain")
 """
 STAGED = f"""\
 project: clapnq
@@ -117,7 +113,6 @@ def write_project(folder: Path, data: Path) -> Path:
     _write_rows(folder / "cases.jsonl", cases)
     rows = [{"doc_id": doc_id, "text": text} for text, doc_id in documents.items()]
     _write_rows(folder / "documents.jsonl", rows)
-    (folder / "checks.py").write_text(CHECKS, encoding="utf-8")
     (folder / "release.yaml").write_text(POLICY, encoding="utf-8")
     config = folder / "rag_assets.yaml"
     config.write_text(STAGED, encoding="utf-8")

@@ -123,14 +123,14 @@ def test_every_rule_is_decided_and_one_blocks(first: Run) -> None:
     assert counts(first) == {
         "answer_correct": (40, 50),
         "hit_rate_at_3": (47, 50),
-        "evidence_in_context": (44, 50),
+        "evidence_coverage": (44, 50),
         "citations_valid": (60, 60),
-        "reaction_right": (53, 60),
-        "sources_current": (50, 60),
+        "abstention": (53, 60),
+        "admissible_context": (50, 60),
         "retrieval_valid": (60, 60),
     }
     assert {one.rule: one.state for one in first.decisions} == {
-        "sources-current": "FAIL",
+        "sources-admissible": "FAIL",
         "citations-valid": "PASS",
         "answer-floor": "PASS",
         "retrieval-floor": "PASS",
@@ -139,6 +139,18 @@ def test_every_rule_is_decided_and_one_blocks(first: Run) -> None:
     assert (first.row.gate, first.row.exit_code) == ("BLOCK", 1)
     interval = first.metric("answer_correct")
     assert (interval.lower, interval.upper) == pytest.approx((0.66282, 0.89969), abs=1e-5)
+
+
+def test_every_place_of_a_retired_page_is_listed(example: Example, first: Run) -> None:
+    found = document(call(example.root, "inspect", first.row.id, "--violations", "--json"))
+    places = Counter((one["stage"], one["reason"]) for one in found["violations"])
+    assert places == {
+        ("retrieval", "retired"): 24,
+        ("assembled_context", "retired"): 11,
+        ("citations", "retired"): 4,
+    }
+    stale = first.metric("answer_correct", "slice/stale_source=true")
+    assert (stale.estimate, stale.observed) == (pytest.approx(5 / 7), 7)
 
 
 def test_each_stage_loses_something(example: Example, first: Run) -> None:
@@ -164,7 +176,7 @@ def test_the_repair_passes_and_is_not_worse(example: Example, first: Run) -> Non
     example.replace("app.py", "SKIP_RETIRED = False", "SKIP_RETIRED = True")
     second = example.run()
     assert second.counts["generate"] == {"hit": 50, "miss": 10}
-    assert (counts(second)["answer_correct"], counts(second)["sources_current"]) == (
+    assert (counts(second)["answer_correct"], counts(second)["admissible_context"]) == (
         (42, 50),
         (60, 60),
     )

@@ -44,10 +44,7 @@ class HandbookBot:
                 doc_id=name,
                 score=score,
                 text=self.pages[name]["text"],
-                metadata={
-                    "title": self.pages[name]["title"],
-                    "status": self.pages[name].get("status", "active"),
-                },
+                metadata={"title": self.pages[name]["title"]},
             )
             for name, score in self.index.search(question, len(self.pages))
             if may_read(self.pages[name], roles)
