@@ -106,7 +106,10 @@ def test_failures_of_the_example(example):
         "    failed  hit_rate_at_2",
         "    failed  recall_at_2",
     ]
-    assert parts[5] == "Next: rag-assets inspect latest --case refund_review\n"
+    assert parts[5] == (
+        "Next: rag-assets inspect latest --case refund_review\n"
+        "Next: rag-assets diagnose latest --criterion answer_correct\n"
+    )
 
 
 def test_failures_of_every_sort(rough):

@@ -105,6 +105,11 @@ def test_a_worksheet_is_for_a_criterion_of_the_run(desk: Example) -> None:
 
 def test_labels_go_out_and_come_back(desk: Example) -> None:
     rows = sheet(desk)
+    again = call(desk.root, "run")
+    assert again.stderr.splitlines()[-1] == (
+        "To label what is not labelled yet: rag-assets labels export latest "
+        "--criterion claim_support --out to-label.csv"
+    )
     unlabelled = desk.read(desk_run(desk)).judgment("R02", "claim_support")
     assert (unlabelled.status, unlabelled.reason) == ("missing", "not_labelled")
     labelled = [

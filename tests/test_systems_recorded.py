@@ -298,6 +298,23 @@ def test_states(place: Place, row: dict[str, Any], expected: Any) -> None:
         ),
         (
             "r.csv",
+            "case_id;answer\none;yes, sir\n",
+            1,
+            "",
+            (
+                "The columns are separated by semicolons, not by commas. Save the file with "
+                "commas."
+            ),
+        ),
+        (
+            "r.tsv",
+            "case_id,answer\none,yes\n",
+            1,
+            "",
+            "The columns are separated by commas, not by tabs. Save the file with tabs.",
+        ),
+        (
+            "r.csv",
             "case_id,answer\none\n",
             2,
             "",

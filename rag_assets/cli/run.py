@@ -88,13 +88,12 @@ def run(
     if as_json:
         _show_start(project, cases, use_cache=not no_cache)
     ended = _execute(project, cases, use_cache=not no_cache, as_json=as_json)
-    view = ended.view
+    view, named = ended.view, f"latest{config_argument(config_path)}"
     if as_json:
         _show_events(view, ended.judgments)
     else:
         from rag_assets.reports.run_report import run_report
 
-        named = f"latest{config_argument(config_path)}"
         show(
             run_report(
                 view,
@@ -105,7 +104,7 @@ def run(
                 agreed=ended.agreed,
             )
         )
-    return _concluded(view, shlex.join(["rag-assets", *invocation.arguments]))
+    return _concluded(view, shlex.join(["rag-assets", *invocation.arguments]), named)
 
 
 def _show_start(project: Project, cases: Sequence[str] | None, *, use_cache: bool) -> None:
@@ -160,11 +159,11 @@ def _show_events(view: RunView, judgments: Sequence[RunJudgment]) -> None:
         show_json(event)
 
 
-def _concluded(view: RunView, command: str) -> int:
+def _concluded(view: RunView, command: str, named: str) -> int:
     """Say on stderr what else there is to say, and return the exit code."""
     from rag_assets.reports.run_report import notes
 
-    for text in notes(view, command):
+    for text in notes(view, command, named):
         note(text)
     if view.exit_code is None:
         raise RagAssetsError(f"{view.row.id} was decided without an exit code.")

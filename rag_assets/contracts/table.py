@@ -77,6 +77,8 @@ def _rows(text: str, delimiter: str, file: str, problems: list[Problem]) -> list
             if names is None:
                 names = cells
                 _check_names(names, file, begins, problems)
+                if _is_split_otherwise(names, delimiter, file, begins, problems):
+                    return []
             elif len(cells) != len(names):
                 message = f"The number of cells is {len(cells)}, and that of columns {len(names)}."
                 problems.append(Problem(file, begins, "", message))
@@ -96,6 +98,22 @@ def _cells_up_to(characters: int) -> Iterator[None]:
         yield
     finally:
         csv.field_size_limit(before)
+
+
+def _is_split_otherwise(
+    names: Sequence[str], delimiter: str, file: str, line: int, problems: list[Problem]
+) -> bool:
+    """Whether what separates the columns is not what the name of the file says."""
+    separators = {",": "commas", "\t": "tabs", ";": "semicolons"}
+    found = [one for one in separators if one != delimiter and names[0].count(one)]
+    if len(names) > 1 or not found:
+        return False
+    message = (
+        f"The columns are separated by {separators[found[-1]]}, not by {separators[delimiter]}. "
+        f"Save the file with {separators[delimiter]}."
+    )
+    problems.append(Problem(file, line, "", message))
+    return True
 
 
 def _check_names(names: Sequence[str], file: str, line: int, problems: list[Problem]) -> None:

@@ -245,3 +245,22 @@ def _samples_below(judgment: JudgmentView, least: float) -> set[int]:
         for number, one in enumerate(samples_of(judgment.detail) or ())
         if one["status"] == "missing" or (one["value"] is not None and one["value"] < least)
     }
+
+
+def to_diagnose(view: RunView, failed: Iterable[FailedCase]) -> str | None:
+    """The first criterion that failed and that another generation could change; None without.
+
+    Args:
+        view: the run; what recorded results come from cannot be executed again.
+        failed: its failed cases.
+    """
+    if view.system_kind == "recorded":
+        return None
+    made = {"output", "citations"}
+    criteria = {
+        one["criterion"]
+        for one in view.record["evaluators"]
+        if not made.isdisjoint(one.get("reads", ()))
+    }
+    found = (judgment.criterion for case in failed for judgment in case.failed)
+    return next((one for one in found if one in criteria), None)

@@ -34,6 +34,7 @@ class Criterion:
         samples: how many samples of a case its value is the mean of; 1 for a single one.
         every: the criterion that all samples have to pass, where it is made of that.
         counts: what the ratio of a case is a share of ("claims"); None for all others.
+        reads: the parts of a case that it is judged by, sorted.
     """
 
     criterion: str
@@ -45,6 +46,7 @@ class Criterion:
     samples: int = 1
     every: str | None = None
     counts: str | None = None
+    reads: tuple[str, ...] = ()
 
     def record(self) -> dict[str, Any]:
         """What a run freezes of it, as JSON."""
@@ -57,6 +59,7 @@ class Criterion:
             "identity": self.identity,
             "samples": self.samples,
             "counts": self.counts,
+            "reads": list(self.reads),
         }
 
 
@@ -120,6 +123,7 @@ def criterion_of(evaluator: Evaluator, samples: int = 1) -> Criterion:
         str(evaluator),
         samples,
         counts=evaluator.counts,
+        reads=tuple(sorted(parts_read(evaluator))),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
-from rag_assets.evaluation.failures import FailedCase
+from rag_assets.evaluation.failures import FailedCase, to_diagnose
 from rag_assets.evaluation.views import JudgmentView, RunView
 from rag_assets.evaluation.wording import counted, cut, plain_number, value_text
 from rag_assets.reports.layout import INDENT, Cell, Line, blocks, line
@@ -26,6 +26,8 @@ def failure_list(view: RunView, failed: Sequence[FailedCase], named: str, limit:
     if failed:
         example = failed[0].case_id
         last.append(line(f"Next: rag-assets inspect {named} --case {shlex.quote(example)}"))
+    if (criterion := to_diagnose(view, failed)) is not None:
+        last.append(line(f"Next: rag-assets diagnose {named} --criterion {shlex.quote(criterion)}"))
     return blocks([line(head)], *(_case(case) for case in failed[:limit]), last)
 
 

@@ -205,7 +205,7 @@ def measure_texts(measure: Measure) -> tuple[str, str, str]:
 def _denominator(measure: Measure) -> str:
     passes = measure.passes if measure.samples == 1 else None
     text = denominator_text(passes, measure.observed, measure.missing, measure.excluded)
-    if measure.pooled is not None:
+    if measure.pooled is not None and measure.observed:
         text = f"{pooled_text(**measure.pooled)} · {text}"
     if measure.quantile is not None:
         text = text.replace("mean of", f"p{plain_number(100 * measure.quantile)} of")

@@ -30,6 +30,8 @@ from rag_assets.reports.measures import (
 from rag_assets.reports.slices import slice_table
 from rag_assets.reports.violation_list import violation_lines
 
+_UNLABELLED = frozenset({"not_labelled", "answer_changed_since_label"})
+
 
 def run_report(
     view: RunView,
@@ -66,12 +68,13 @@ def run_report(
     )
 
 
-def notes(view: RunView, command: str) -> list[str]:
+def notes(view: RunView, command: str, named: str) -> list[str]:
     """What else there is to say about a run, for stderr.
 
     Args:
         view: the run.
         command: what was typed to make it.
+        named: what names it on the command line.
     """
     found: list[str] = []
     if view.state == "STOPPED":
@@ -92,6 +95,10 @@ def notes(view: RunView, command: str) -> list[str]:
         if metric.measure.missing:
             reasons = reasons_text(metric.missing_reasons)
             found.append(f"{metric.criterion}: {metric.measure.missing} missing ({reasons})")
+    unlabelled = (one for one in view.metrics if _UNLABELLED & one.missing_reasons.keys())
+    if (first := next(unlabelled, None)) is not None:
+        export = f"rag-assets labels export {named} --criterion {first.criterion}"
+        found.append(f"To label what is not labelled yet: {export} --out to-label.csv")
     return found
 
 
