@@ -301,10 +301,7 @@ def test_states(place: Place, row: dict[str, Any], expected: Any) -> None:
             "case_id;answer\none;yes, sir\n",
             1,
             "",
-            (
-                "The columns are separated by semicolons, not by commas. Save the file with "
-                "commas."
-            ),
+            ("The columns are separated by semicolons, not by commas. Save the file with commas."),
         ),
         (
             "r.tsv",
