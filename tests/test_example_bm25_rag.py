@@ -48,13 +48,10 @@ def test_the_handbook_and_the_questions_belong_together() -> None:
             assert expected["reason"] in ("source_absent", "access_denied", "source_retired")
             assert not any(is_open(pages[doc_id], roles) for doc_id in relevant), name
             continue
-        gold = expected["gold_context"]
-        assert [one["doc_id"] for one in gold] == relevant, name
-        assert all(one["text"] == pages[one["doc_id"]]["text"] for one in gold), name
         assert all(is_open(pages[doc_id], roles) for doc_id in relevant), name
         # Each answer stands on a page that is named, and each page that is named has an answer.
         stated = {
-            text: {one["doc_id"] for one in gold if text.casefold() in one["text"].casefold()}
+            text: {one for one in relevant if text.casefold() in pages[one]["text"].casefold()}
             for text in expected["answers"]
         }
         assert all(stated.values()), name

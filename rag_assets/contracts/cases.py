@@ -79,6 +79,26 @@ class Case:
     human_labels: tuple[HumanLabel, ...] = field(default=(), repr=False, compare=False)
 
     @property
+    def gold_passages(self) -> tuple[GoldPassage, ...]:
+        """The passages that hold the answer: `gold_context`, or what the manifest says.
+
+        Without `gold_context` they are the texts of the relevant documents in the manifest, as far
+        as whole documents are labelled; with `requires: all`, none unless it holds all of them.
+        """
+        if self.gold_context or self.sources is None:
+            return self.gold_context
+        documents = self.sources.corpus.documents
+        relevant = [one for one in self.relevant if one.grade > 0]
+        texts = [
+            (one.doc_id, documents[one.doc_id].text)
+            for one in relevant
+            if one.chunk_id is None and one.doc_id in documents
+        ]
+        found = tuple(GoldPassage(doc_id, None, text) for doc_id, text in texts if text)
+        is_complete = self.requires == "any" or len(found) == len(relevant)
+        return found if is_complete else ()
+
+    @property
     def asker(self) -> Any:
         """The user who asks: `user`, or else `input.user`; None where neither is there."""
         if self.user is None and isinstance(self.input, dict):

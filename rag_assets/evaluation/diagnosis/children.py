@@ -177,7 +177,7 @@ def _take_gold_context(session: Session, source: str) -> None:
                 **({"chunk_id": one.chunk_id} if one.chunk_id else {}),
                 "text": one.text,
             }
-            for one in case.gold_context
+            for one in case.gold_passages
         ]
         record = {"items": items, "dropped": [], "token_budget": None, "source": source}
         payload = canonical_json(record)

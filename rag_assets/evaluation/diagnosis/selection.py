@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_assets.contracts.canonical import digest
-from rag_assets.contracts.cases import Case, parse_case
+from rag_assets.contracts.cases import Case
 from rag_assets.evaluation.project import Project
+from rag_assets.evaluation.recorded_sources import RecordedCases
 from rag_assets.evaluation.views import RunView
 from rag_assets.evaluators import Evaluator
 from rag_assets.store import RunJudgment
@@ -23,7 +24,7 @@ class Selection:
 
     Attributes:
         cases: those that are diagnosed, sorted by id.
-        without_gold: ids of those that lack `expected.gold_context`.
+        without_gold: ids of those without gold passages.
         not_selected: reason → number of cases without a verdict, or that are another case now.
         failing, observed, unjudged: numbers of cases of the run.
     """
@@ -71,8 +72,9 @@ def select_cases(
     evaluator = evaluator_of(project, criterion)
     now = {case.id: case for case in project.dataset.cases}
     selected: list[Case] = []
-    for row, recorded in _recorded(reader, run_id, failing):
-        change = _change(recorded, now.get(row.case_id), evaluator)
+    recorded = _cases_of(run, project)
+    for row, record in _recorded(reader, run_id, failing):
+        change = _change(recorded.case(record), now.get(row.case_id), evaluator)
         if change is None:
             selected.append(now[row.case_id])
         else:
@@ -81,13 +83,25 @@ def select_cases(
     needs_gold = not project.is_whole
     selected.sort(key=lambda case: case.id)
     return Selection(
-        cases=tuple(case for case in selected if case.gold_context or not needs_gold),
-        without_gold=tuple(case.id for case in selected if needs_gold and not case.gold_context),
+        cases=tuple(case for case in selected if case.gold_passages or not needs_gold),
+        without_gold=tuple(case.id for case in selected if needs_gold and not case.gold_passages),
         not_selected=dict(sorted(not_selected.items())),
         failing=len(failing),
         observed=len(observed),
         unjudged=unjudged,
     )
+
+
+def _cases_of(run: RunView, project: Project) -> RecordedCases:
+    """What makes cases of the records of a run whose manifest is still that of the project.
+
+    Where the manifest matters to the criterion, it is known to be the same. Of the run's own one
+    the texts are not recorded.
+    """
+    manifest = run.record.get("manifest")
+    if project.corpus is None or not manifest:
+        return RecordedCases()
+    return RecordedCases(project.corpus, manifest["as_of"])
 
 
 def _recorded(
@@ -107,13 +121,13 @@ def evaluator_of(project: Project, criterion: str) -> Evaluator:
     return next(one for one in project.evaluators if one.criterion == own)
 
 
-def _change(recorded: Mapping[str, Any], now: Case | None, evaluator: Evaluator) -> str | None:
+def _change(then: Case, now: Case | None, evaluator: Evaluator) -> str | None:
     """Why the recorded verdict does not speak of a case as it is now; None when it does."""
     if now is None:
         return "not_in_dataset"
-    then = parse_case(recorded)
     if (then.input_digest, then.user, then.as_of) != (now.input_digest, now.user, now.as_of):
         return "input_changed"
-    read = [digest(evaluator.reads_of_case(case)) for case in (then, now)]
+    judging = (evaluator, *evaluator.parts)
+    read = [digest([one.reads_of_case(case) for one in judging]) for case in (then, now)]
     # What it does not read may change: labels and gold passages are often declared afterwards.
     return "expected_changed" if read[0] != read[1] else None
