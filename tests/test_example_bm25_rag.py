@@ -16,6 +16,7 @@ from command_line import EXAMPLES, call, document
 from projects import Example, Run
 
 EXAMPLE = EXAMPLES / "bm25_rag"
+DAY = "2026-09-16"
 SPEC = importlib.util.spec_from_file_location("bm25_of_example", EXAMPLE / "bm25.py")
 assert SPEC is not None
 assert SPEC.loader is not None
@@ -33,22 +34,26 @@ def rows(name: str) -> list[dict[str, Any]]:
 
 def test_the_handbook_and_the_questions_belong_together() -> None:
     pages = {page["doc_id"]: page for page in rows("handbook.jsonl")}
-    questions = [
-        (row["id"], row["user"]["roles"], row["expected"]) for row in rows("questions.jsonl")
-    ]
+    questions = [(row["id"], reader_of(row), row["expected"]) for row in rows("questions.jsonl")]
+    assert {(name, *roles) for _, (name, *roles), _ in questions} == {
+        ("owner", "owner"),
+        ("tenant", "tenant"),
+        ("installer", "installer"),
+        ("service", "installer", "service"),
+    }
     assert (len(pages), len(questions)) == (100, 60)
     assert Counter(
         expected["behavior"] if expected["behavior"] == "abstain" else len(expected["relevant"])
         for _, _, expected in questions
     ) == {"abstain": 10, 1: 42, 2: 8}
-    for name, roles, expected in questions:
+    for name, reader, expected in questions:
         relevant = [label["doc_id"] for label in expected.get("relevant", [])]
         assert set(relevant) <= pages.keys(), name
         if expected["behavior"] == "abstain":
-            assert expected["reason"] in ("source_absent", "access_denied", "source_retired")
-            assert not any(is_open(pages[doc_id], roles) for doc_id in relevant), name
+            # What is labelled there says why there is no answer.
+            assert expected["reason"] == why_closed([pages[one] for one in relevant], reader), name
             continue
-        assert all(is_open(pages[doc_id], roles) for doc_id in relevant), name
+        assert all(is_open(pages[doc_id], reader) for doc_id in relevant), name
         # Each answer stands on a page that is named, and each page that is named has an answer.
         stated = {
             text: {one for one in relevant if text.casefold() in pages[one]["text"].casefold()}
@@ -59,10 +64,42 @@ def test_the_handbook_and_the_questions_belong_together() -> None:
         assert (expected.get("requires") == "all") == (len(relevant) == 2), name
 
 
-def is_open(page: dict[str, Any], roles: list[str]) -> bool:
+def reader_of(row: dict[str, Any]) -> list[str]:
+    """Who asks, by id and roles. All ask on one day: no figure depends on today."""
+    assert row["as_of"] == DAY, row["id"]
+    return [row["user"]["id"], *row["user"]["roles"]]
+
+
+def is_open(page: dict[str, Any], reader: list[str]) -> bool:
     access = page.get("access", "all")
-    is_allowed = access == "all" or set(access) & set(roles)
-    return bool(is_allowed) and page.get("status") != "retired"
+    is_allowed = access == "all" or not set(access).isdisjoint(reader)
+    is_current = page.get("valid_from", DAY) <= DAY <= page.get("valid_to", DAY)
+    return is_allowed and is_current and page.get("status") != "retired"
+
+
+def why_closed(pages: list[dict[str, Any]], reader: list[str]) -> str:
+    if not pages:
+        return "source_absent"
+    assert not any(is_open(page, reader) for page in pages)
+    return "source_retired" if pages[0].get("status") == "retired" else "access_denied"
+
+
+def test_each_page_that_was_replaced_ended_before_its_successor_began() -> None:
+    versions: dict[str, dict[str, dict[str, Any]]] = {}
+    for page in rows("handbook.jsonl"):
+        if "document" in page:
+            versions.setdefault(page["document"], {})[page["version"]] = page
+    assert {name: sorted(pages) for name, pages in versions.items()} == {
+        "app-pairing": ["1", "2"],
+        "filter-interval": ["1", "2"],
+        "spare-part-prices": ["2024"],
+        "warranty": ["1", "2"],
+    }
+    for name, pages in versions.items():
+        if "2" in pages:
+            assert pages["1"]["valid_to"] < pages["2"]["valid_from"] < DAY, name
+    # The old warranty is not marked as retired: that it is over, only its date tells.
+    assert "status" not in versions["warranty"]["1"]
 
 
 # Search
@@ -116,18 +153,22 @@ def counts(run: Run) -> dict[str, tuple[int, int]]:
     }
 
 
-def test_every_rule_is_decided_and_one_blocks(first: Run) -> None:
+def test_every_rule_is_decided_and_three_block(first: Run) -> None:
     assert counts(first) == {
         "answer_correct": (40, 50),
         "hit_rate_at_3": (47, 50),
         "evidence_coverage": (44, 50),
         "citations_valid": (60, 60),
-        "abstention": (53, 60),
-        "admissible_context": (50, 60),
+        "abstention": (51, 60),
+        "admissible_retrieval": (21, 60),
+        "admissible_context": (47, 60),
+        "no_leak": (55, 60),
         "retrieval_valid": (60, 60),
     }
     assert {one.rule: one.state for one in first.decisions} == {
         "sources-admissible": "FAIL",
+        "search-admissible": "FAIL",
+        "nothing-leaked": "FAIL",
         "citations-valid": "PASS",
         "answer-floor": "PASS",
         "retrieval-floor": "PASS",
@@ -138,16 +179,48 @@ def test_every_rule_is_decided_and_one_blocks(first: Run) -> None:
     assert (interval.lower, interval.upper) == pytest.approx((0.66282, 0.89969), abs=1e-5)
 
 
-def test_every_place_of_a_retired_page_is_listed(example: Example, first: Run) -> None:
+def test_every_place_of_a_page_that_is_not_admissible_is_listed(
+    example: Example, first: Run
+) -> None:
     found = document(call(example.root, "inspect", first.row.id, "--violations", "--json"))
     places = Counter((one["stage"], one["reason"]) for one in found["violations"])
     assert places == {
-        ("retrieval", "retired"): 24,
-        ("assembled_context", "retired"): 11,
+        ("retrieval", "not permitted"): 40,
+        ("retrieval", "retired"): 22,
+        ("retrieval", "expired"): 2,
+        ("assembled_context", "not permitted"): 5,
+        ("assembled_context", "retired"): 8,
+        ("assembled_context", "expired"): 2,
+        ("citations", "not permitted"): 2,
         ("citations", "retired"): 4,
+        ("generation", "text in the answer"): 5,
+        ("generation", "title in the answer"): 1,
     }
     stale = first.metric("answer_correct", "slice/stale_source=true")
-    assert (stale.estimate, stale.observed) == (pytest.approx(5 / 7), 7)
+    assert (stale.estimate, stale.observed) == (pytest.approx(4 / 6), 6)
+
+
+def test_access_depends_on_who_asks(example: Example, first: Run) -> None:
+    found = document(call(example.root, "inspect", first.row.id, "--violations", "--json"))
+    # A tenant and the service asked the same: the page is kept from one, and right for the other.
+    assert [
+        (one["user"], one["stage"], one["doc_id"], one["reason"])
+        for one in found["violations"]
+        if one["case"] in ("hidden_code", "service_code") and one["position"] == 1
+    ] == [
+        ("tenant", "retrieval", "hb-019", "not permitted"),
+        ("tenant", "assembled_context", "hb-019", "not permitted"),
+        ("tenant", "citations", "hb-019", "not permitted"),
+    ]
+    answers = {
+        name: call(example.root, "inspect", first.row.id, "--case", name).output
+        for name in ("hidden_code", "service_code")
+    }
+    assert {name: "4827" in text for name, text in answers.items()} == {
+        "hidden_code": False,
+        "service_code": True,
+    }
+    assert "answer: [restricted: 103 characters]" in answers["hidden_code"]
 
 
 def test_each_stage_loses_something(example: Example, first: Run) -> None:
@@ -170,13 +243,21 @@ def test_each_stage_loses_something(example: Example, first: Run) -> None:
 
 
 def test_the_repair_passes_and_is_not_worse(example: Example, first: Run) -> None:
-    example.replace("app.py", "SKIP_RETIRED = False", "SKIP_RETIRED = True")
+    example.replace("rag_assets.yaml", "only_admissible: false", "only_admissible: true")
     second = example.run()
-    assert second.counts["generate"] == {"hit": 50, "miss": 10}
-    assert (counts(second)["answer_correct"], counts(second)["admissible_context"]) == (
-        (42, 50),
-        (60, 60),
-    )
+    assert counts(second) == {
+        "answer_correct": (42, 50),
+        "hit_rate_at_3": (47, 50),
+        "evidence_coverage": (45, 50),
+        "citations_valid": (60, 60),
+        "abstention": (53, 60),
+        "admissible_retrieval": (60, 60),
+        "admissible_context": (60, 60),
+        "no_leak": (60, 60),
+        "retrieval_valid": (60, 60),
+    }
+    found = document(call(example.root, "inspect", second.row.id, "--violations", "--json"))
+    assert found["violations"] == []
     assert (second.row.gate, second.row.exit_code) == ("ALLOW", 0)
     compared = document(call(example.root, "compare", second.row.id, first.row.id, "--json"))
     assert {one["rule"]["id"]: one["state"] for one in compared["decisions"]} == {

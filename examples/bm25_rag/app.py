@@ -1,7 +1,8 @@
 """A bot that answers from the handbook of a heat pump: the RAG system that this project evaluates.
 
-It finds pages by BM25, shows only those that the person who asks may read, and answers with
-sentences of the handbook, which it quotes. It abstains where no page fits well enough.
+It finds pages by BM25 and answers with sentences of the handbook, which it quotes. It abstains
+where no page fits well enough. With the setting `only_admissible`, search leaves out pages that do
+not hold on the day of a question, and those that the person who asks may not read.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,6 @@ from rag_assets import Passage, Retrieval, current_case, rag_system
 
 HANDBOOK = Path(__file__).parent / "data" / "handbook.jsonl"
 NO_ANSWER = "The handbook does not say."
-
-# The fault of this bot: pages that were replaced are still in its index. True repairs it.
-SKIP_RETIRED = False
 
 
 @rag_system(name="handbook-bot", version="1")
@@ -36,9 +35,10 @@ class HandbookBot:
         )
 
     def retrieve(self, question_input: Mapping[str, Any], depth: int) -> Retrieval:
-        """Return the pages that fit best, of those that the role of the user may read."""
-        question = question_input["question"]
-        roles = (current_case().user or {}).get("roles", [])
+        """Return the pages that fit best; whether of all or of the admissible is a setting."""
+        question, case = question_input["question"], current_case()
+        is_filtered = case.config["only_admissible"]
+        day = case.as_of or date.today().isoformat()
         found = [
             Passage(
                 doc_id=name,
@@ -47,8 +47,8 @@ class HandbookBot:
                 metadata={"title": self.pages[name]["title"]},
             )
             for name, score in self.index.search(question, len(self.pages))
-            if may_read(self.pages[name], roles)
-            and not (SKIP_RETIRED and is_retired(self.pages[name]))
+            if not is_filtered
+            or (may_read(self.pages[name], case.user) and holds(self.pages[name], day))
         ]
         return Retrieval(query=question, depth=depth, candidates=tuple(found[:depth]))
 
@@ -88,12 +88,14 @@ class HandbookBot:
         return len((passage.text or "").split())
 
 
-def may_read(page: Mapping[str, Any], roles: Sequence[str]) -> bool:
-    """Whether somebody with these roles may read a page."""
+def may_read(page: Mapping[str, Any], user: Mapping[str, Any] | None) -> bool:
+    """Whether a page is open to all, or to this user or one of their roles."""
     access = page.get("access", "all")
-    return access == "all" or bool(set(access) & set(roles))
+    names = [user["id"], *user.get("roles", [])] if user else []
+    return access == "all" or not set(access).isdisjoint(names)
 
 
-def is_retired(page: Mapping[str, Any]) -> bool:
-    """Whether a page was replaced or withdrawn."""
-    return page.get("status") == "retired"
+def holds(page: Mapping[str, Any], day: str) -> bool:
+    """Whether a page was not withdrawn, and holds on a day such as 2026-09-16."""
+    is_current = page.get("valid_from", day) <= day <= page.get("valid_to", day)
+    return is_current and page.get("status") != "retired"
