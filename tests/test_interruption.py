@@ -122,17 +122,20 @@ def test_a_signal_while_judging_keeps_the_judgments(sample: SampleProject) -> No
         "checks.py",
         "import time\nfrom pathlib import Path\n\nHERE = Path(__file__).parent\n\n\n"
         "def slow(output):\n"
-        "    (HERE / 'waiting').touch()\n"
-        "    time.sleep(0.2)\n"
+        "    if (HERE / 'slow').exists():\n"
+        "        (HERE / 'waiting').touch()\n"
+        "        time.sleep(0.2)\n"
         "    return True\n",
     )
     slow_check = "{type: custom, criterion: slow, object: 'checks:slow', kind: verdict}"
     sample.replace("rag_assets.yaml", "evaluators:", f"evaluators:\n  - {slow_check}")
+    sample.write("slow", "")
     process = start(sample)
     time.sleep(0.7)
     process.send_signal(signal.SIGINT)
     process.wait(timeout=60)
     assert states(sample) == [("INTERRUPTED", "PARTIAL")]
+    (sample.root / "slow").unlink()
     counts = sample.run().counts["judgment"]
     assert counts["hit"] >= 3
     # Three evaluators: the cases have no labels, so hit_rate is excluded.
