@@ -53,6 +53,12 @@ def test_case_compatible_characters_and_white_space_make_no_difference(index: Le
     assert found(index, text.replace("director", "ｄｉｒｅｃｔｏｒ"))[0][:2] == ("text", "pay")
 
 
+def test_characters_that_are_not_seen_do_not_hide_anything(index: LeakIndex) -> None:
+    hyphens, zeros = (mark.join(SALARY[4:50]) for mark in ("\u00ad", "\u200b"))
+    assert found(index, hyphens) == [("text", "pay", hyphens)]
+    assert found(index, zeros) == [("text", "pay", zeros)]
+
+
 def test_what_an_admissible_document_holds_as_well_is_no_leak(index: LeakIndex) -> None:
     assert found(index, SHARED) == []
     # The title is that of an admissible document too.
@@ -67,6 +73,14 @@ def test_titles_and_short_texts(index: LeakIndex) -> None:
         ("title", "pay", "PAYROLL  plan"),
         ("text", "code", "code 4711"),
     ]
+
+
+def test_a_title_is_no_part_of_a_longer_word() -> None:
+    index = LeakIndex([Guarded("hr", "hr", "HR", None), Guarded("cn", "hr", "薪资", None)])
+    assert found(index, "I chronicle three things.") == []
+    assert found(index, "Ask (HR)! Or hr-team.") == [("title", "hr", "HR"), ("title", "hr", "hr")]
+    # Not all scripts have spaces between words.
+    assert found(index, "关于薪资的") == [("title", "cn", "薪资")]
 
 
 def test_a_title_that_an_admissible_document_holds_is_no_leak() -> None:

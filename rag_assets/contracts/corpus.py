@@ -179,6 +179,17 @@ class Corpus:
         return cls(file, digest, {one.doc_id: one for one in documents})
 
 
+def with_texts_of(corpus: Corpus, other: Corpus) -> Corpus:
+    """A manifest with the texts and titles that another one has of the same documents."""
+    documents = {
+        doc_id: one.model_copy(update={"text": said.text, "title": said.title})
+        if (said := other.documents.get(doc_id)) is not None
+        else one
+        for doc_id, one in corpus.documents.items()
+    }
+    return Corpus(corpus.file, corpus.digest, documents)
+
+
 def read_corpus(path: Path, problems: list[Problem], *, name: str | None = None) -> Corpus | None:
     """Read a manifest.
 

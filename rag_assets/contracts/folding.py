@@ -12,6 +12,8 @@ Place = tuple[int, int]
 def folded(text: str) -> str:
     """A text without the difference of case, of compatible characters and of white space.
 
+    Characters that are not seen, such as soft hyphens and zero-width spaces, do not count.
+
     NFKC, case folding, NFKC once more (case folding may undo it), and one space for every run of
     white space; none at either end. Folding a folded text changes nothing.
     """
@@ -45,7 +47,8 @@ def folded_places(text: str) -> tuple[str, list[Place]]:
 def _alike(text: str) -> str:
     if text.isascii():
         return text.lower()
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    seen = "".join(one for one in text if unicodedata.category(one) != "Cf")
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen).casefold())
 
 
 def _pieces(text: str) -> Iterator[tuple[str, int, int]]:

@@ -30,21 +30,28 @@ def cited_value(output: Any, path: str | None) -> dict[str, Any]:
 
 
 def texts_in(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
-    """The texts of a JSON value, each with its dotted path; keys are none of them."""
-    if isinstance(value, str):
-        yield place, value
-    elif isinstance(value, (dict, list)):
+    """The texts of a JSON value, each with its dotted path: keys and numbers are texts as well.
+
+    All keys of an object stand at `PATH#keys`, since a key may be what nobody should see.
+    """
+    if isinstance(value, dict):
+        for key in value:
+            yield f"{place}#keys", key
+    if isinstance(value, (dict, list)):
         for key, part in value.items() if isinstance(value, dict) else enumerate(value):
             yield from texts_in(part, f"{place}.{key}" if place else str(key))
+    elif (text := _text_of(value)) is not None:
+        yield place, text
 
 
 def with_texts(value: Any, change: Callable[[str, str], str], place: str = "") -> Any:
-    """A JSON value with each of its texts replaced by what `change(path, text)` makes of it."""
-    if isinstance(value, str):
-        return change(place, value)
+    """A JSON value with each of its texts replaced by what `change(path, text)` makes of it.
+
+    The path of a key is not told. A number that is changed becomes a text.
+    """
     if isinstance(value, dict):
         return {
-            key: with_texts(part, change, f"{place}.{key}" if place else key)
+            change("", key): with_texts(part, change, f"{place}.{key}" if place else key)
             for key, part in value.items()
         }
     if isinstance(value, (list, tuple)):
@@ -52,4 +59,16 @@ def with_texts(value: Any, change: Callable[[str, str], str], place: str = "") -
             with_texts(part, change, f"{place}.{index}" if place else str(index))
             for index, part in enumerate(value)
         ]
-    return value
+    text = _text_of(value)
+    if text is None:
+        return value
+    changed = change(place, text)
+    return value if changed == text else changed
+
+
+def _text_of(value: Any) -> str | None:
+    """A text, or a number as it is written; None for null, true and false."""
+    if isinstance(value, str):
+        return value
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return repr(value) if is_number else None

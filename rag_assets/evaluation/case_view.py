@@ -175,7 +175,7 @@ def case_view(reader: Reader, view: RunView, case_id: str) -> CaseView:
         context=context and redactor.artifact(CONTEXT, context),
         has_output="generation" in rows and rows["generation"].digest is not None,
         output=redactor.answer(output, found_leaks(judgments)),
-        citations=cited(output, recorded, view),
+        citations=redactor.value(cited(output, recorded, view)),
         retrieval_state=execution.get("state") or state_of(rows.get("retrieval"), retrieval),
         artifacts=redactor.value(free_artifacts(execution)),
         judgments=judgments,

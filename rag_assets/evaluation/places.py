@@ -143,5 +143,10 @@ def _candidates(start: Path) -> list[Path]:
     return [folder / CONFIG_FILE for folder in (start, *start.parents)]
 
 
+def root_of(store: Path) -> Path:
+    """The folder of the config files that share a store."""
+    return store.parent.parent
+
+
 def _store_path(root: Path) -> Path:
     return state_folder(root) / "store.duckdb"

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from datetime import date
+from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_assets.contracts.canonical import canonical_json, digest_text
 from rag_assets.contracts.cases import Case, parse_case
-from rag_assets.contracts.corpus import Corpus
+from rag_assets.contracts.corpus import Corpus, read_corpus, with_texts_of
 from rag_assets.contracts.moments import day
 from rag_assets.contracts.reference_set import ReferenceSets
-from rag_assets.evaluation.redaction import Redactor, passages_of
-from rag_assets.evaluators.leak_check import LeakParameters
+from rag_assets.evaluation.places import root_of
+from rag_assets.evaluation.redaction import Redactor, may_hide, passages_of
+from rag_assets.evaluators.leak_check import LeakParameters, leaks_in
 from rag_assets.evaluators.leaks import MIN_CHARS
 from rag_assets.store.reader import Reader
 
@@ -63,9 +66,15 @@ class RecordedCases:
     """Makes cases of their records, with their reference sets where the run had a corpus."""
 
     def __init__(
-        self, corpus: Corpus | None = None, as_of: str = "", min_chars: int = MIN_CHARS
+        self,
+        corpus: Corpus | None = None,
+        as_of: str = "",
+        min_chars: int = MIN_CHARS,
+        manifest: Path | None = None,
     ) -> None:
         self._min_chars = min_chars
+        self._corpus = corpus
+        self._manifest = manifest
         self._sets = None
         if corpus is not None:
             self._sets = ReferenceSets(corpus, date.fromisoformat(as_of))
@@ -88,7 +97,23 @@ class RecordedCases:
             artifacts: what is recorded of its retrieval and context.
         """
         passages = [one for artifact in artifacts for one in passages_of(artifact)]
-        return Redactor(case, passages, self._min_chars)
+        said = None
+        if self._said is not None and may_hide(case):
+            said = partial(leaks_in, case=case, min_chars=self._min_chars, corpus=self._said)
+        return Redactor(case, passages, self._min_chars, said)
+
+    def text_of(self, doc_id: str) -> str | None:
+        """The text of a document, as far as the manifest still stands beside the config."""
+        document = None if self._said is None else self._said.documents.get(doc_id)
+        return None if document is None else document.text
+
+    @cached_property
+    def _said(self) -> Corpus | None:
+        """The corpus with texts: the records hold none, and the manifest may have changed since."""
+        if self._corpus is None or self._manifest is None or not self._manifest.is_file():
+            return None
+        found = read_corpus(self._manifest, [])
+        return None if found is None else with_texts_of(self._corpus, found)
 
 
 def recorded_cases(reader: Reader, record: Mapping[str, Any]) -> RecordedCases:
@@ -103,4 +128,6 @@ def recorded_cases(reader: Reader, record: Mapping[str, Any]) -> RecordedCases:
         return RecordedCases()
     payload = json.loads(reader.payloads([manifest["artifact"]])[manifest["artifact"]])
     corpus = Corpus.recall(manifest["file"], manifest["digest"], payload)
-    return RecordedCases(corpus, manifest["as_of"], manifest["min_chars"])
+    root = None if reader.path is None else root_of(reader.path)
+    path = None if root is None else root / manifest["file"]
+    return RecordedCases(corpus, manifest["as_of"], manifest["min_chars"], path)

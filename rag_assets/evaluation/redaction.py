@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from rag_assets.contracts.cases import Case
-from rag_assets.contracts.kinds import CITATIONS, CONTEXT, RETRIEVAL
+from rag_assets.contracts.kinds import CONTEXT, RETRIEVAL
 from rag_assets.contracts.paths import with_texts
 from rag_assets.evaluation.replicates import samples_of
 from rag_assets.evaluators.leaks import Guarded, Leak, LeakIndex
@@ -107,7 +107,7 @@ class Redactor:
             return self.value(rest) | {
                 name: [self._passage(one) for one in passages] for name, passages in lists.items()
             }
-        return value if kind == CITATIONS else self.value(value)
+        return self.value(value)
 
     def answer(self, value: Any, leaks: Sequence[Mapping[str, Any]] = ()) -> Any:
         """An answer as it may be shown, with everything masked that `no_leak` looks for."""
@@ -138,10 +138,14 @@ class Redactor:
         return masked(text, [span for span in _spans(found) if span[1] >= SHORTEST])
 
     def case_record(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """A case as it may be shown: its gold passages and forbidden texts are expectations."""
-        expected = record.get("expected")
-        if not self.is_needed or not isinstance(expected, dict):
+        """A case as it may be shown; what its input says is its user's own."""
+        if not self.is_needed:
             return dict(record)
+        metadata = {"metadata": self.value(record["metadata"])} if "metadata" in record else {}
+        record = {**record, **metadata}
+        expected = record.get("expected")
+        if not isinstance(expected, dict):
+            return {**record, **({"expected": self.value(expected)} if expected else {})}
         found = {name: self.value(part) for name, part in expected.items()}
         if isinstance(expected.get("gold_context"), list):
             found["gold_context"] = [self._passage(one) for one in expected["gold_context"]]
@@ -153,12 +157,16 @@ class Redactor:
         """A passage; of one that the user may not see, all that it says is hidden."""
         sources = self.case.sources
         if sources is None or sources.reason(passage["doc_id"]) is None:
-            return dict(passage)
-        found = dict(passage)
+            return dict(self.value(passage))
+        found = {name: self.value(part) for name, part in passage.items() if name != "text"}
+        if "text" in passage:
+            found["text"] = passage["text"]
         if found.get("text") is not None:
             found["text"] = hidden(found["text"])
         if "metadata" in found:
-            found["metadata"] = with_texts(found["metadata"], lambda _, text: hidden(text))
+            found["metadata"] = with_texts(
+                passage["metadata"], lambda place, text: hidden(text) if place else self.text(text)
+            )
         return found
 
     def _leaks(self, text: str, forbidden: Sequence[str] = ()) -> list[Leak]:

@@ -12,8 +12,9 @@ from rag_assets.contracts.admissibility import user_id
 from rag_assets.contracts.cases import Case
 from rag_assets.evaluation.case_view import cited
 from rag_assets.evaluation.recorded_sources import recorded_cases
-from rag_assets.evaluation.redaction import leaks_of
+from rag_assets.evaluation.redaction import Redactor, leaks_of
 from rag_assets.evaluation.views import RunView
+from rag_assets.evaluation.words import PASSAGE_STAGES
 from rag_assets.store import CaseStage, RunJudgment, SampleStage
 from rag_assets.store.reader import Reader
 
@@ -76,7 +77,13 @@ def violations(reader: Reader, view: RunView) -> list[Violation]:
             record = next((row.digest for row in own if row.stage == "cases"), None)
             if record is not None:
                 case = cases.case(json.loads(payloads[record]))
-                found += _served(case, own, payloads, view)
+                passages = [
+                    json.loads(payloads[str(row.digest)])
+                    for row in own
+                    if row.stage in PASSAGE_STAGES
+                ]
+                redactor = cases.redactor(case, passages)
+                found += _served(redactor, own, payloads, view)
                 found += _told(case, [one for one in judgments if one.case_id == case_id])
     return found
 
@@ -87,9 +94,10 @@ def reason_counts(found: Sequence[Violation]) -> dict[str, int]:
 
 
 def _served(
-    case: Case, rows: Sequence[CaseStage], payloads: Mapping[str, str], view: RunView
+    redactor: Redactor, rows: Sequence[CaseStage], payloads: Mapping[str, str], view: RunView
 ) -> Iterator[Violation]:
     """Inadmissible passages, in the order of the stages and of the records."""
+    case = redactor.case
     sources, has_citations = case.sources, any(row.stage == "citations" for row in rows)
     if sources is None:
         return
@@ -102,8 +110,10 @@ def _served(
             known = sources.cited_document(doc_id) if stage == "citations" else doc_id
             reason = sources.reason(known)
             if reason is not None:
+                # What is cited is free text, and may say what nobody should see.
+                named = known if known in sources.corpus.documents else redactor.text(known)
                 user = user_id(case.asker)
-                yield Violation(case.id, _sample(row), user, stage, position, known, reason)
+                yield Violation(case.id, _sample(row), user, stage, position, named, reason)
 
 
 def _documents(stage: str, artifact: Any, view: RunView) -> list[str]:

@@ -66,9 +66,9 @@ class _Found:
 class LeakIndex:
     """Finds what of some documents stands in a text.
 
-    Restricted is a document's title, its whole text where that is shorter than `min_chars`, and
-    otherwise every run of `min_chars` of its characters, after folding; but nothing that an
-    admissible document holds as well.
+    Restricted is a document's title (as words of its own), its whole text where that is shorter
+    than `min_chars`, and otherwise every run of `min_chars` of its characters, after folding; but
+    nothing that an admissible document holds as well.
 
     Args:
         documents: all documents: also those that everybody may see.
@@ -113,6 +113,9 @@ class LeakIndex:
             for size in self._prefix_sizes:
                 for phrase, owners in self._phrases.get(content[start : start + size], ()):
                     if not content.startswith(phrase, start):
+                        continue
+                    is_title = all(what == "title" for what, _ in owners)
+                    if is_title and not _stands_alone(content, start, start + len(phrase)):
                         continue
                     # Looking for all holders takes long, and an owner may do.
                     if any(is_admissible(doc_id) for _, doc_id in owners):
@@ -200,6 +203,19 @@ class LeakIndex:
             [one.group for one, _, _ in self._documents],
             self._min_chars,
         )
+
+
+def _stands_alone(content: str, start: int, end: int) -> bool:
+    """Whether a part of a text is not within a longer word."""
+    return not (
+        _are_one_word(content[:start][-1:], content[start])
+        or _are_one_word(content[end - 1], content[end : end + 1])
+    )
+
+
+def _are_one_word(before: str, after: str) -> bool:
+    # Scripts without spaces between words begin there.
+    return all(one.isalnum() and ord(one) < 0x2E80 for one in (before or " ", after or " "))
 
 
 def _prefix_size(phrase: str) -> int:

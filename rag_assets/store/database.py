@@ -57,7 +57,7 @@ class Store:
             if not self._is_current and schema_version(connection) == 0:
                 yield Reader(None)
             else:
-                yield Reader(connection)
+                yield Reader(connection, self.path)
 
     @contextmanager
     def writing(self) -> Iterator[Writer]:

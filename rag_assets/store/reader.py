@@ -38,10 +38,15 @@ _LISTED = "parent IS NULL AND (origin = 'run' OR completeness IS NOT NULL)"
 
 
 class Reader:
-    """Reads from an open store; without a connection everything is empty."""
+    """Reads from an open store; without a connection everything is empty.
 
-    def __init__(self, connection: DuckDBPyConnection | None) -> None:
+    Attributes:
+        path: the file of the store; None where it does not matter.
+    """
+
+    def __init__(self, connection: DuckDBPyConnection | None, path: Path | None = None) -> None:
         self._connection = connection
+        self.path = path
 
     def stage_results(self, identities: Sequence[str]) -> dict[str, StageResult]:
         """The memoized results among the identities, in one query."""
