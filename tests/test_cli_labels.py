@@ -13,7 +13,7 @@ from corpora import lines
 from projects import Example
 
 WORKSHEET = (
-    "case_id,criterion,question,context,answer,answer_digest,value,claim_id,claim_text,supported,"
+    "case_id,criterion,question,context,facts,answer,answer_digest,value,claim_id,claim_text,supported,"
     "fact_id,covered,reviewer,at,note"
 )
 
@@ -64,11 +64,13 @@ def test_a_worksheet_has_one_row_for_each_answer(desk: Example) -> None:
     assert [row["case_id"] for row in rows] == ["R01", "R02", "R03", "R04", "R05"]
     first = rows[0]
     assert first["question"].startswith("How long can I keep a drill")
-    assert first["context"].startswith("[A-v2] (text not recorded)\n\n[X-v1]")
+    # Nothing but ids is recorded, and the manifest has the texts.
+    assert first["context"].startswith("[A-v2] A power tool can be borrowed for seven days.\n\n[X")
+    assert [row["facts"] for row in rows] == ["F1|F2", "F3|F4", "", "", ""]
     assert first["answer"].startswith('{"abstained":false,"answer":"You can keep a drill')
     digests = [desk.read(desk_run(desk)).stage(row["case_id"], "generation").digest for row in rows]
     assert [row["answer_digest"] for row in rows] == digests
-    empty = WORKSHEET.split(",")[6:]
+    empty = WORKSHEET.split(",")[7:]
     assert {row[name] for row in rows for name in empty} == {""}
     # A spreadsheet would have computed the question.
     assert rows[2]["question"] == "'=1+1"
@@ -84,6 +86,20 @@ def test_a_worksheet_tells_nobody_what_the_user_may_not_see(desk: Example) -> No
     assert "7714" not in str(restricted)
     assert restricted["context"].startswith("[P-v1] [restricted: ")
     assert "[restricted: " in restricted["answer"]
+
+
+def test_a_worksheet_may_show_everything(desk: Example) -> None:
+    (row,) = (one for one in sheet(desk, "--include-restricted") if one["case_id"] == "R04")
+    assert "7714" in row["context"]
+    assert "7714" in row["answer"]
+
+
+def test_a_worksheet_that_nothing_reads_says_so(desk: Example) -> None:
+    result = call(desk.root, "labels", "export", "latest", "--criterion", "no_leak")
+    assert result.exit_code == 0
+    assert result.stderr.splitlines()[0] == (
+        "No evaluator reads the labels of no_leak: they would change no metric."
+    )
 
 
 def test_a_worksheet_is_written_to_a_new_file_only(desk: Example) -> None:
@@ -110,6 +126,9 @@ def test_labels_go_out_and_come_back(desk: Example) -> None:
         "To label what is not labelled yet: rag-assets labels export latest "
         "--criterion claim_support --out to-label.csv"
     )
+    # To wait for a reviewer is no failure.
+    failures = document(call(desk.root, "inspect", "latest", "--failures", "--json"))["failures"]
+    assert [one["case"] for one in failures] == ["R04", "R06"]
     unlabelled = desk.read(desk_run(desk)).judgment("R02", "claim_support")
     assert (unlabelled.status, unlabelled.reason) == ("missing", "not_labelled")
     labelled = [
@@ -230,6 +249,12 @@ def test_reviewers_who_disagree_are_on_record(desk: Example) -> None:
     ]
 
     assert f"Agreement of reviewers\n{AGREED}" in call(desk.root, "run").stdout
+
+    none = {**sheet(desk)[1], "value": "no_claims", "reviewer": "r2"}
+    desk.write("none.csv", filled([none]))
+    assert call(desk.root, "labels", "import", "none.csv").exit_code == 0
+    shown = call(desk.root, "run").stdout
+    assert "    R02  answer  r1: makes claims, r2: no_claims" in shown
 
     desk.replace("rag_assets.yaml", "system:", "label_disagreement: strictest\nsystem:")
     assert desk.run().judgment("R01", "claim_support").value == 0.5

@@ -96,6 +96,10 @@ def test_tables(tmp_path: Path, name: str, mark: str) -> None:
             'access: access must be all, or a list of roles and users, got "staff".',
         ),
         (
+            {"doc_id": "a", "access": ["staff "]},
+            'access: access names "staff ", which begins or ends with white space.',
+        ),
+        (
             {"doc_id": "a", "access": ["all", "staff"]},
             ('access: access lists all beside others, got ["all", "staff"]; write access: all.'),
         ),

@@ -376,3 +376,17 @@ def test_dates_that_differ_are_said_where_they_matter(tmp_path: Path) -> None:
     assert list(setting_changes(later, run)) == []
     passed = {**later, "manifest": {**later["manifest"], "passed": [1, 0]}}
     assert list(setting_changes(passed, run)) == [("date", "2031-01-01", run["manifest"]["as_of"])]
+
+
+def test_what_is_hardly_meant_so_is_told(tmp_path: Path) -> None:
+    project = SourcedProject(tmp_path)
+    project.manifest({**DOCUMENTS[0], "facts": ["F1"]})
+    user = {"id": "ann", "role": ["staff"]}
+    project.cases(case("one", "desk", user, expected={"facts": ["F1", "F9"], "answer": "x"}))
+    project.replace("rag_assets.yaml", "corpus:", "labels: [labels/*.csv]\ncorpus:")
+    told = " ".join(call(tmp_path, "check").stderr.split())
+    assert (
+        'Users of the dataset have a key "role", which nothing reads. Did you mean "roles"?' in told
+    )
+    assert 'labels: "labels/*.csv" matches no file, so there are no labels from there.' in told
+    assert 'No document of the manifest states "F9", which cases expect as facts.' in told

@@ -264,3 +264,15 @@ def test_the_decision_of_a_run_holds_its_plan(project: SampleProject) -> None:
     record = json.loads(run.decisions[0].payload)
     assert (record["passes"], record["observed"]) == (18, 30)
     assert record["plan"]["methods"][0]["method"] == "clopper_pearson"
+
+
+def test_without_a_policy_nothing_says_what_to_decide(
+    project: SampleProject, program: Program
+) -> None:
+    (project.root / "release.yaml").unlink(missing_ok=True)
+    called = program("gate", "latest")
+    assert (called.exit_code, called.stderr) == (
+        2,
+        "There is no release.yaml beside rag_assets.yaml, so nothing says what to decide. Write "
+        "one, or name a policy with --policy.\n",
+    )

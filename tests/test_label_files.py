@@ -102,6 +102,8 @@ def test_labels_of_all_three_sorts(tmp_path: Path, kind: str) -> None:
         ("contradicted", "contradicted"),
         ("TRUE", "supported"),
         ("False", "unsupported"),
+        ("yes", "supported"),
+        ("0", "unsupported"),
         (True, "supported"),
         (False, "unsupported"),
     ],
@@ -115,7 +117,8 @@ def test_an_answer_stands_for_its_digest(tmp_path: Path) -> None:
     as_value = read(tmp_path, row(answer_digest=None, answer=ANSWER))
     as_text = read(tmp_path, row(answer_digest=None, answer=json.dumps(ANSWER)), kind="csv")
     prefixed = read(tmp_path, row(answer_digest=f"sha256:{SEEN}"))
-    assert as_value == as_text == prefixed
+    upper = read(tmp_path, row(answer_digest=SEEN.upper()))
+    assert as_value == as_text == prefixed == upper
     assert as_value[0][0].answer_digest == SEEN
 
 
@@ -182,6 +185,12 @@ def test_the_same_row_twice_counts_once(tmp_path: Path) -> None:
         ),
         ({"at": "yesterday"}, 'at: at must be an ISO date like "2026-09-16", got "yesterday".'),
         ({"note": 7}, "note: note must be a text, got 7."),
+        ({"reviewer": " "}, "reviewer: reviewer is required: say who labelled."),
+        ({"reviewer": 7}, "reviewer: reviewer must be a text, got 7."),
+        (
+            {"at": "2999-01-01"},
+            'at: at is in the future, got "2999-01-01": it would outdo every later label.',
+        ),
     ],
 )
 def test_what_is_wrong_with_a_row(tmp_path: Path, cells: dict[str, Any], message: str) -> None:
@@ -227,13 +236,31 @@ def test_one_reviewer_does_not_contradict_herself(tmp_path: Path) -> None:
     assert problems == [
         (
             'labels.jsonl:2: reviewer: r1 says "unsupported" here and "supported" on line 1 of the '
-            "same. Remove one of them, or say with `at` which is the later one."
+            "same claim. Remove one of them, or say with `at` which is the later one."
         )
     ]
     later = row(supported="unsupported", at="2026-09-18")
     found, problems = read(tmp_path, later, row(at="2026-09-17"), row())
     assert problems == []
     assert [one.label for one in last_words(found)] == ["unsupported"]
+
+
+def test_white_space_makes_no_other_reviewer(tmp_path: Path) -> None:
+    found, problems = read(tmp_path, row(), row(reviewer=" r1 ", claim_id=" a"), kind="csv")
+    assert problems == []
+    assert {(one.reviewer, one.unit) for one in found} == {("r1", "a")}
+
+
+def test_who_finds_no_claim_labels_none(tmp_path: Path) -> None:
+    none = row(claim_id=None, supported=None, value="no_claims")
+    _, problems = read(tmp_path, none, row())
+    assert problems == [
+        (
+            "labels.jsonl:2: claim_id: r1 labels a claim here, and says on line 1 that the answer "
+            "makes none (no_claims). Remove one of them."
+        )
+    ]
+    assert read(tmp_path, none, row(reviewer="r2"))[1] == []
 
 
 def test_an_unknown_column_is_refused_once(tmp_path: Path) -> None:
@@ -265,11 +292,12 @@ def test_every_cell_is_harmless_and_restored(cell: str) -> None:
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
+NAMES = TEXTS.filter(lambda name: name.strip() != "")
 LABELS = st.fixed_dictionaries(
     {
-        "claim_id": TEXTS,
+        "claim_id": NAMES,
         "supported": st.sampled_from(["supported", "unsupported", "contradicted"]),
-        "reviewer": TEXTS,
+        "reviewer": NAMES,
         "note": TEXTS,
         "claim_text": TEXTS,
     }

@@ -301,14 +301,20 @@ def test_states(place: Place, row: dict[str, Any], expected: Any) -> None:
             "case_id;answer\none;yes, sir\n",
             1,
             "",
-            ("The columns are separated by semicolons, not by commas. Save the file with commas."),
+            (
+                "The columns are separated by semicolons, not by commas. Save the file with commas "
+                "as .csv, or with tabs as .tsv."
+            ),
         ),
         (
             "r.tsv",
             "case_id,answer\none,yes\n",
             1,
             "",
-            "The columns are separated by commas, not by tabs. Save the file with tabs.",
+            (
+                "The columns are separated by commas, not by tabs. Save the file with commas as "
+                ".csv, or with tabs as .tsv."
+            ),
         ),
         (
             "r.csv",

@@ -45,7 +45,7 @@ def gate(
     config_path = invocation.locate(config)
     with reading_records(config_path) as reader:
         view = run_view(reader, find_run(reader, reference, config_path))
-        found = redecide(reader, view, policy or config_path.parent / POLICY_FILE)
+        found = redecide(reader, view, policy or _policy_beside(config_path))
     if as_json:
         show_json(
             {
@@ -63,6 +63,16 @@ def gate(
         show(gate_report(view, found, width()))
     _note_changes(config_path, view.record)
     return found.exit_code
+
+
+def _policy_beside(config_path: Path) -> Path:
+    path = config_path.parent / POLICY_FILE
+    if not path.is_file():
+        raise InputError(
+            f"There is no {POLICY_FILE} beside {config_path.name}, so nothing says what to decide. "
+            "Write one, or name a policy with --policy."
+        )
+    return path
 
 
 def _note_changes(config_path: Path, record: Mapping[str, Any]) -> None:

@@ -61,9 +61,20 @@ def labels() -> None:
     section="Worksheet",
     help="The new file to write (default: standard output).",
 )
+@option(
+    "--include-restricted",
+    is_flag=True,
+    section="Worksheet",
+    help="Write also what users may not see, for reviewers who may.",
+)
 @click.pass_obj
 def export(
-    invocation: Invocation, reference: str, config: Path | None, criterion: str, out: Path | None
+    invocation: Invocation,
+    reference: str,
+    config: Path | None,
+    criterion: str,
+    out: Path | None,
+    include_restricted: bool,
 ) -> int:
     """Write a CSV file with one row for each answer of a run, and empty columns for labels.
 
@@ -80,7 +91,10 @@ def export(
         raise InputError(f"{out} exists; it may hold labels. Name a new file, or remove this one.")
     place = invocation.locate(config)
     with reading_records(place) as reader:
-        made = worksheet(reader, run_view(reader, find_run(reader, reference, place)), criterion)
+        run = run_view(reader, find_run(reader, reference, place))
+        made = worksheet(reader, run, criterion, include_restricted=include_restricted)
+    if not made.is_read:
+        note(f"No evaluator reads the labels of {criterion}: they would change no metric.")
     if made.unanswered:
         without = counted(len(made.unanswered), "case")
         note(f"{without} without an answer left out: {', '.join(made.unanswered)}")

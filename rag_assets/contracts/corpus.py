@@ -44,6 +44,9 @@ def _access(value: Any) -> Any:
     is_list = isinstance(value, (list, tuple))
     if not is_list or not all(isinstance(one, str) and one for one in value):
         raise ValueError(f"must be all, or a list of roles and users, got {shown(value)}")
+    for one in value:
+        if one != one.strip():
+            raise ValueError(f"names {shown(one)}, which begins or ends with white space")
     if EVERYBODY in value:
         raise ValueError(f"lists all beside others, got {shown(value)}; write access: all")
     return tuple(value)

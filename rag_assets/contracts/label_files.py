@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rag_assets.contracts.errors import Problem, nearest
-from rag_assets.contracts.human_labels import HumanLabel
+from rag_assets.contracts.human_labels import NO_CLAIMS, HumanLabel
 from rag_assets.contracts.label_rows import COLUMNS, Known, LabelRow
 from rag_assets.contracts.spreadsheet import restored
 from rag_assets.contracts.table import FORMATS, Row, read_table
@@ -48,22 +48,48 @@ def read_label_file(
         ]
     _check_columns(rows, file, problems)
     found: dict[str, HumanLabel] = {}
+    rows_of: dict[str, int] = {}
     first: dict[tuple[Any, ...], tuple[int, str]] = {}
     for row in rows:
         label = LabelRow(row, file, known, problems, is_table=kind != "jsonl").label()
         if label is None:
             continue
         found[label.key] = label
+        rows_of[label.key] = row.line
         line, said = first.setdefault(
             (label.place, label.reviewer, label.labelled_at), (row.line, label.label)
         )
         if said != label.label:
             message = (
                 f"{label.reviewer} says {shown(label.label)} here and {shown(said)} on line {line} "
-                "of the same. Remove one of them, or say with `at` which is the later one."
+                f"of the same {label.about}. Remove one of them, or say with `at` which is the "
+                "later one."
             )
             problems.append(Problem(file, row.line, "reviewer", message))
+    _check_no_claims(found.values(), rows_of, file, problems)
     return tuple(found.values())
+
+
+def _check_no_claims(
+    labels: Iterable[HumanLabel],
+    rows_of: Mapping[str, int],
+    file: str,
+    problems: list[Problem],
+) -> None:
+    """Who says that an answer makes no claim labels none."""
+
+    def said_of(one: HumanLabel) -> tuple[str, ...]:
+        return one.case_id, one.criterion, one.answer_digest, one.reviewer, one.labelled_at
+
+    none = {said_of(one): rows_of[one.key] for one in labels if one.label == NO_CLAIMS}
+    for one in labels:
+        line = none.get(said_of(one)) if one.about == "claim" else None
+        if line is not None:
+            message = (
+                f"{one.reviewer} labels a claim here, and says on line {line} that the answer "
+                f"makes none ({NO_CLAIMS}). Remove one of them."
+            )
+            problems.append(Problem(file, rows_of[one.key], "claim_id", message))
 
 
 def _check_columns(rows: Sequence[Row], file: str, problems: list[Problem]) -> None:

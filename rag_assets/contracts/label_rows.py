@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from rag_assets.contracts.canonical import NotJsonError, canonical_json, digest
@@ -28,7 +29,7 @@ from rag_assets.contracts.moments import moment
 from rag_assets.contracts.table import Row
 from rag_assets.contracts.text import shown
 
-SHOWN_COLUMNS = ("question", "context")
+SHOWN_COLUMNS = ("question", "context", "facts")
 """Columns of a worksheet that are there to be read; its `answer` is one of them as well."""
 LABEL_COLUMNS = (
     "value",
@@ -56,6 +57,9 @@ _HOW: Mapping[About, str] = {
 }
 _DIGEST = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
 _YES, _NO = "true", "false"
+_SPELLINGS = {"yes": _YES, "1": _YES, "no": _NO, "0": _NO}
+# A clock may be wrong, and a day may have begun elsewhere.
+_AHEAD = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ class LabelRow:
         label = None if about is None else self._word(about, criterion)
         texts = {name: self._text(name) for name in ("reviewer", "note", "claim_text")}
         labelled_at = self._text("at")
-        if "reviewer" not in self.values:
+        if not str(self.values.get("reviewer", "")).strip():
             self.report("reviewer", "reviewer is required: say who labelled.")
         self._check_time(labelled_at)
         self._problems += self.found
@@ -126,16 +130,22 @@ class LabelRow:
     def _text(self, name: str) -> str:
         value = self.values.get(name, "")
         if isinstance(value, str):
-            return value
+            # A reviewer or a claim is not another one for a space at its end.
+            return value.strip()
         self.report(name, f"{name} must be a text, got {shown(value)}.")
         return ""
 
     def _check_time(self, at: str) -> None:
+        if not at:
+            return
         try:
-            if at:
-                moment(at)
+            labelled = moment(at).first
         except ValueError as error:
             self.report("at", f"at {error}.")
+            return
+        if labelled > datetime.now(UTC) + _AHEAD:
+            message = f"at is in the future, got {shown(at)}: it would outdo every later label."
+            self.report("at", message)
 
     def _answer_digest(self) -> str | None:
         has_digest, has_answer = ("answer_digest" in self.values, "answer" in self.values)
@@ -151,7 +161,7 @@ class LabelRow:
         if not has_digest:
             return self._digest_of(self.values["answer"])
         value = self.values["answer_digest"]
-        match = _DIGEST.fullmatch(value) if isinstance(value, str) else None
+        match = _DIGEST.fullmatch(value.strip().lower()) if isinstance(value, str) else None
         if match is None:
             message = f"answer_digest must be a SHA-256 of 64 hex digits, got {shown(value)}."
             self.report("answer_digest", message)
@@ -256,7 +266,8 @@ def _plain(value: Any) -> str | None:
     """A word or a boolean as spreadsheets and JSON write them."""
     if isinstance(value, bool):
         return _YES if value else _NO
-    return value.strip().casefold() if isinstance(value, str) else None
+    word = value.strip().casefold() if isinstance(value, str) else None
+    return word if word is None else _SPELLINGS.get(word, word)
 
 
 def _meanings() -> Iterator[tuple[About, dict[str, str]]]:

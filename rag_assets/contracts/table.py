@@ -110,7 +110,7 @@ def _is_split_otherwise(
         return False
     message = (
         f"The columns are separated by {separators[found[-1]]}, not by {separators[delimiter]}. "
-        f"Save the file with {separators[delimiter]}."
+        "Save the file with commas as .csv, or with tabs as .tsv."
     )
     problems.append(Problem(file, line, "", message))
     return True

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
 
+from rag_assets.contracts.human_labels import NO_CLAIMS
 from rag_assets.evaluation.replicates import samples_of
 from rag_assets.evaluation.views import RunView
 from rag_assets.statistics.agreement import cohen_kappa
@@ -73,9 +74,14 @@ def agreements(reader: Reader, view: RunView) -> list[Agreement]:
                 # Samples with the same answer have the same labels.
                 if unit not in units[row.criterion]:
                     units[row.criterion].append(unit)
+    # A criterion that takes the labels of another one says nothing of its own.
+    first: dict[str, str] = {}
+    for name, found in units.items():
+        first.setdefault(json.dumps([asdict(one) for one in found]), name)
     return [
         _agreement(criterion, pair, found)
         for criterion, found in units.items()
+        if first[json.dumps([asdict(one) for one in found])] == criterion
         for pair in _pairs(found)
     ]
 
@@ -83,7 +89,28 @@ def agreements(reader: Reader, view: RunView) -> list[Agreement]:
 def _labels(detail: Any) -> Iterator[Mapping[str, Any]]:
     for one in samples_of(detail) or ({"detail": detail},):
         if isinstance(one["detail"], Mapping):
-            yield from one["detail"].get("labels", ())
+            labels = one["detail"].get("labels", ())
+            yield from labels
+            yield from _whether_claims(labels)
+
+
+def _whether_claims(labels: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Who says that an answer makes no claim, and who labels one, where both are there."""
+    by = {
+        reviewer: "makes claims"
+        for one in labels
+        if one["about"] == "claim"
+        for reviewer in one["by"]
+    }
+    none = [
+        reviewer
+        for one in labels
+        for reviewer, label in one["by"].items()
+        if label == NO_CLAIMS and reviewer not in by
+    ]
+    if by and none:
+        by |= dict.fromkeys(none, NO_CLAIMS)
+        yield {"about": "answer", "unit": "", "by": dict(sorted(by.items()))}
 
 
 def _pairs(units: list[Disagreement]) -> list[tuple[str, str]]:

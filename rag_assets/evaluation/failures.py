@@ -12,7 +12,13 @@ from rag_assets.evaluation.case_view import found_leaks
 from rag_assets.evaluation.recorded_sources import RecordedCases, recorded_cases
 from rag_assets.evaluation.replicates import samples_of
 from rag_assets.evaluation.views import JudgmentView, RunView
-from rag_assets.evaluation.words import CASE_STAGES, PASSAGE_STAGES, WHOLE_STAGES, Stage
+from rag_assets.evaluation.words import (
+    CASE_STAGES,
+    PASSAGE_STAGES,
+    UNLABELLED,
+    WHOLE_STAGES,
+    Stage,
+)
 from rag_assets.store import CaseStage, SampleStage
 from rag_assets.store.reader import Reader
 
@@ -126,7 +132,9 @@ class _Case:
 
     @property
     def went_wrong(self) -> bool:
-        return bool(self.errors or self.unfinished or self.failed or self.below or self.missing)
+        """Whether anything did: what only waits for a reviewer did not."""
+        missing = any(one.reason not in UNLABELLED for one in self.missing)
+        return bool(self.errors or self.unfinished or self.failed or self.below or missing)
 
     @property
     def shown(self) -> dict[int, str]:

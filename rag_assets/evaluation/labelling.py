@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from rag_assets.contracts.canonical import digest
@@ -50,6 +51,11 @@ def load_labels(config: Config, known: Known, problems: list[Problem]) -> tuple[
             for one in read_label_file(path, known, problems, name=name):
                 found.setdefault(one.key, one)
     return tuple(found.values())
+
+
+def unmatched_labels(config: Config) -> list[str]:
+    """The globs of a config that match no file."""
+    return [one for one in config.labels if not any(map(Path.is_file, config.root.glob(one)))]
 
 
 def labels_record(

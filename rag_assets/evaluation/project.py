@@ -236,7 +236,7 @@ def load_project(
     retry_on = retry_exceptions(config, problems) if config else ()
     if problems or config is None or dataset is None or system is None:
         raise InputError(_ordered(problems, config_path.name), shown=PROBLEMS_SHOWN)
-    warnings = warnings_of(config, system, evaluators, dataset)
+    warnings = warnings_of(config, system, evaluators, dataset, corpus)
     parts = (config, dataset, system, evaluators, policy, retry_on, warnings)
     return Project(*parts, corpus=corpus, as_of=as_of, labels=labels)
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rag_assets.contracts.cases import Dataset
 from rag_assets.contracts.config import Config
-from rag_assets.contracts.errors import InputError, Problem
+from rag_assets.contracts.corpus import Corpus
+from rag_assets.contracts.errors import InputError, Problem, nearest
 from rag_assets.contracts.kinds import CITATIONS, CONTEXT, RETRIEVAL
 from rag_assets.contracts.loading import load_object
 from rag_assets.contracts.reference_set import reference_warnings
-from rag_assets.contracts.text import names
+from rag_assets.contracts.text import names, shown
 from rag_assets.evaluation.checks import absent_slices
+from rag_assets.evaluation.labelling import unmatched_labels
 from rag_assets.evaluators import Evaluator
 from rag_assets.systems.blackbox import BlackBox
 from rag_assets.systems.staged import StagedSystem
+
+_SHOWN = 5
 
 
 def retry_exceptions(config: Config, problems: list[Problem]) -> tuple[type[BaseException], ...]:
@@ -50,9 +54,14 @@ def warnings_of(
     system: StagedSystem | BlackBox,
     evaluators: Sequence[Evaluator],
     dataset: Dataset,
+    corpus: Corpus | None,
 ) -> tuple[str, ...]:
     """Sentences for the person who starts a run."""
-    found = [*absent_slices(config.slices, dataset), *reference_warnings(dataset.cases)]
+    found = [
+        *absent_slices(config.slices, dataset),
+        *reference_warnings(dataset.cases),
+        *_likely_slips(config, dataset, corpus),
+    ]
     if isinstance(system, StagedSystem) and system.index_version is None:
         found.append(
             "No index_version is declared: retrieval stays cached until the code changes. Set "
@@ -68,6 +77,23 @@ def warnings_of(
                 f"measures nothing. Check the parameters of {evaluator} against the dataset."
             )
     return tuple(found)
+
+
+def _likely_slips(config: Config, dataset: Dataset, corpus: Corpus | None) -> Iterator[str]:
+    """What is valid, and hardly meant so: it would be passed over in silence."""
+    keys = {key for case in dataset.cases if isinstance(case.asker, dict) for key in case.asker}
+    for key in sorted(keys - {"id", "roles"}):
+        if hint := nearest(key, ["roles", "id"]):
+            yield f"Users of the dataset have a key {shown(key)}, which nothing reads.{hint}"
+    for pattern in unmatched_labels(config):
+        yield f"labels: {shown(pattern)} matches no file, so there are no labels from there."
+    stated = {fact for one in corpus.documents.values() for fact in one.facts} if corpus else set()
+    expected = {fact for case in dataset.cases for fact in case.expectation.facts}
+    if stated and (unknown := sorted(expected - stated)):
+        yield (
+            f"No document of the manifest states {', '.join(map(shown, unknown[:_SHOWN]))}"
+            f"{' and others' if len(unknown) > _SHOWN else ''}, which cases expect as facts."
+        )
 
 
 def selection(dataset: Dataset, pattern: str | None, limit: int | None) -> tuple[str, ...] | None:

@@ -43,3 +43,6 @@ RunState = Literal["RUNNING", "DECIDED", "STOPPED", "INTERRUPTED"]
 Completeness = Literal["COMPLETE", "PARTIAL"]
 DecisionState = Literal["PASS", "FAIL", "INSUFFICIENT_EVIDENCE", "MANUAL_REVIEW"]
 GateState = Literal["ALLOW", "WARN", "BLOCK"]
+
+UNLABELLED = frozenset({"not_labelled", "answer_changed_since_label"})
+"""Reasons why a judgment is missing that only say that a reviewer has something to do."""

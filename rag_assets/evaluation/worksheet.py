@@ -14,6 +14,7 @@ from rag_assets.contracts.errors import InputError, nearest
 from rag_assets.contracts.kinds import CONTEXT
 from rag_assets.contracts.label_rows import LABEL_COLUMNS
 from rag_assets.contracts.spreadsheet import neutralised
+from rag_assets.evaluation.agreement import TYPES
 from rag_assets.evaluation.case_view import found_leaks
 from rag_assets.evaluation.recorded_sources import RecordedCases, recorded_cases
 from rag_assets.evaluation.views import RunView
@@ -25,6 +26,7 @@ COLUMNS = (
     "criterion",
     "question",
     "context",
+    "facts",
     "answer",
     "answer_digest",
     *LABEL_COLUMNS,
@@ -41,14 +43,18 @@ class Worksheet:
         text: the CSV text, with cells that a spreadsheet would execute neutralised.
         rows: number of answers.
         unanswered: ids of the cases of the run that have no answer.
+        is_read: whether an evaluator of the run reads labels of the criterion.
     """
 
     text: str
     rows: int
     unanswered: tuple[str, ...]
+    is_read: bool
 
 
-def worksheet(reader: Reader, view: RunView, criterion: str) -> Worksheet:
+def worksheet(
+    reader: Reader, view: RunView, criterion: str, *, include_restricted: bool = False
+) -> Worksheet:
     """Make the worksheet for one criterion of a run.
 
     Nothing in it says what the run itself made of the answers, so that labelling stays blind. What
@@ -58,6 +64,7 @@ def worksheet(reader: Reader, view: RunView, criterion: str) -> Worksheet:
         reader: the open store.
         view: the run.
         criterion: a criterion of an evaluator of the run.
+        include_restricted: nothing is hidden.
 
     Raises:
         InputError: the run has no such criterion.
@@ -70,17 +77,20 @@ def worksheet(reader: Reader, view: RunView, criterion: str) -> Worksheet:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     rows, unanswered = 0, list[str]()
-    for case_id, cells in _answers(reader, view):
+    for case_id, cells in _answers(reader, view, include_restricted):
         if cells is None:
             unanswered.append(case_id)
             continue
         values = {"case_id": case_id, "criterion": criterion, **cells}
         writer.writerow([neutralised(values.get(name, "")) for name in COLUMNS])
         rows += 1
-    return Worksheet(text.getvalue(), rows, tuple(unanswered))
+    types = {one["criterion"]: one["type"] for one in view.record["evaluators"]}
+    return Worksheet(text.getvalue(), rows, tuple(unanswered), types[criterion] in TYPES)
 
 
-def _answers(reader: Reader, view: RunView) -> Iterator[tuple[str, dict[str, str] | None]]:
+def _answers(
+    reader: Reader, view: RunView, include_restricted: bool
+) -> Iterator[tuple[str, dict[str, str] | None]]:
     """Case id and what is to be read of its answer; None where there is no answer."""
     cases = recorded_cases(reader, view.record)
     ids = reader.case_ids(view.row.id)
@@ -96,7 +106,9 @@ def _answers(reader: Reader, view: RunView) -> Iterator[tuple[str, dict[str, str
         for case_id, stages in digests.items():
             parts = {stage: json.loads(payloads[one]) for stage, one in stages.items()}
             has_answer = "generation" in parts and "cases" in parts
-            cells = _cells(parts, cases, leaks[case_id]) if has_answer else None
+            cells = None
+            if has_answer:
+                cells = _cells(parts, cases, leaks[case_id], include_restricted)
             yield case_id, cells and {**cells, "answer_digest": stages["generation"]}
 
 
@@ -111,17 +123,29 @@ def _leaks(
 
 
 def _cells(
-    parts: Mapping[str, Any], cases: RecordedCases, leaks: Sequence[Mapping[str, Any]]
+    parts: Mapping[str, Any],
+    cases: RecordedCases,
+    leaks: Sequence[Mapping[str, Any]],
+    include_restricted: bool,
 ) -> dict[str, str]:
     case = cases.case(parts["cases"])
-    artifacts = [parts[one] for one in ("retrieval", "assembled_context") if one in parts]
-    redactor = cases.redactor(case, artifacts)
-    context = parts.get("assembled_context")
-    shown = context and redactor.artifact(CONTEXT, context)
+    context, answer = parts.get("assembled_context"), parts["generation"]
+    if context is not None:
+        # A recorded system often has ids only, and reviewers need to read.
+        items = [{"text": cases.text_of(one["doc_id"]), **one} for one in context["items"]]
+        context = {**context, "items": items}
+    if not include_restricted:
+        artifacts = [one for one in (parts.get("retrieval"), context) if one is not None]
+        redactor = cases.redactor(case, artifacts)
+        context, answer = (
+            context and redactor.artifact(CONTEXT, context),
+            redactor.answer(answer, leaks),
+        )
     return {
         "question": _question(case.input),
-        "context": "\n\n".join(map(_passage, shown["items"])) if shown else "",
-        "answer": canonical_json(redactor.answer(parts["generation"], leaks)),
+        "context": "\n\n".join(map(_passage, context["items"])) if context else "",
+        "facts": "|".join(case.expectation.facts),
+        "answer": canonical_json(answer),
     }
 
 

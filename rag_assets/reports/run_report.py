@@ -17,6 +17,7 @@ from rag_assets.evaluation.wording import (
     speaks_for,
     stages_line,
 )
+from rag_assets.evaluation.words import UNLABELLED
 from rag_assets.reports.agreement_list import agreement_lines
 from rag_assets.reports.layout import Line, blocks, line
 from rag_assets.reports.measures import (
@@ -29,8 +30,6 @@ from rag_assets.reports.measures import (
 )
 from rag_assets.reports.slices import slice_table
 from rag_assets.reports.violation_list import violation_lines
-
-_UNLABELLED = frozenset({"not_labelled", "answer_changed_since_label"})
 
 
 def run_report(
@@ -95,7 +94,7 @@ def notes(view: RunView, command: str, named: str) -> list[str]:
         if metric.measure.missing:
             reasons = reasons_text(metric.missing_reasons)
             found.append(f"{metric.criterion}: {metric.measure.missing} missing ({reasons})")
-    unlabelled = (one for one in view.metrics if _UNLABELLED & one.missing_reasons.keys())
+    unlabelled = (one for one in view.metrics if UNLABELLED & one.missing_reasons.keys())
     if (first := next(unlabelled, None)) is not None:
         export = f"rag-assets labels export {named} --criterion {first.criterion}"
         found.append(f"To label what is not labelled yet: {export} --out to-label.csv")

@@ -45,7 +45,7 @@ def violation_list(
             Cell(_case(one), "bold"),
             one.user or NOBODY,
             one.stage,
-            str(one.position),
+            str(one.position) if one.stage != "generation" else f"character {one.position}",
             one.doc_id or NOBODY,
             Cell(one.reason, "red"),
         ]
