@@ -273,6 +273,8 @@ def test_without_a_policy_nothing_says_what_to_decide(
     called = program("gate", "latest")
     assert (called.exit_code, called.stderr) == (
         2,
-        "There is no release.yaml beside rag_assets.yaml, so nothing says what to decide. Write "
-        "one, or name a policy with --policy.\n",
+        (
+            "There is no release.yaml beside rag_assets.yaml, so nothing says what to decide. "
+            "Write one, or name a policy with --policy.\n"
+        ),
     )
