@@ -23,6 +23,8 @@ SHORTEST = 8
 GENERATION = "generation/v1"
 EXECUTION = "execution/v1"
 _PASSAGES = ("candidates", "items", "dropped")
+_NAMES = ("relevant", "requires", "behavior", "reason", "facts")
+"""What of an expectation names things, and says nothing of what is in them."""
 _DIGITS = 16
 
 Span = tuple[int, int]
@@ -131,18 +133,22 @@ class Redactor:
         return with_texts(value, lambda _, text: self.text(text))
 
     def text(self, text: str) -> str:
-        """A text with longer parts of restricted passages masked."""
-        if not self.is_needed or len(text) < SHORTEST:
+        """A text with what the case forbids masked, and longer restricted texts and titles."""
+        if not self.is_needed:
             return text
-        found = (one for one in self._leaks(text) if one.what == "text")
-        return masked(text, [span for span in _spans(found) if span[1] >= SHORTEST])
+        found = self._leaks(text, self.case.expectation.forbidden)
+        return masked(
+            text, _spans(one for one in found if one.doc_id is None or one.length >= SHORTEST)
+        )
 
     def case_record(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """A case as it may be shown: its gold passages and forbidden texts are expectations."""
         expected = record.get("expected")
         if not self.is_needed or not isinstance(expected, dict):
             return dict(record)
-        found = {name: self.value(part) for name, part in expected.items()}
+        found = {
+            name: part if name in _NAMES else self.value(part) for name, part in expected.items()
+        }
         if isinstance(expected.get("gold_context"), list):
             found["gold_context"] = [self._passage(one) for one in expected["gold_context"]]
         if isinstance(expected.get("forbidden"), list):
