@@ -60,21 +60,25 @@ def violation_list(
     )
 
 
-def violation_lines(found: Sequence[Violated], reference: str, width: int | None) -> list[Line]:
+def violation_lines(
+    found: Sequence[Violated], reference: str, width: int | None, *, in_full: bool = False
+) -> list[Line]:
     """The cases that failed a hard constraint, beside the means of a report.
 
     Args:
         found: these cases.
         reference: how to name the run, for the command to type next.
         width: columns of the terminal; None for no limit.
+        in_full: all of them, and not the first few only.
     """
     if not found:
         return []
+    shown = len(found) if in_full else _SHOWN
     table = [
         (Cell(f"{'':{INDENT}}{one.case}"), one.criterion, one.doc_id or "", Cell(one.reason, "red"))
-        for one in found[:_SHOWN]
+        for one in found[:shown]
     ]
-    more = len(found) - _SHOWN
+    more = len(found) - shown
     last = f"{f'… and {more} more: ' if more > 0 else 'All about them: '}"
     command = f"rag-assets inspect {reference} --violations"
     return [
