@@ -52,3 +52,18 @@ def test_a_run_is_inspected_with_all_of_them(tmp_path: Path) -> None:
     assert "Violations: 12 judgments" in text
     listed = [row.split()[0] for row in text if row.endswith("alarm  not permitted")]
     assert listed == [f"c{number}" for number in range(12)]
+
+
+def test_all_are_listed_unless_a_limit_is_asked_for(tmp_path: Path) -> None:
+    sourced = SourcedProject(tmp_path)
+    sourced.cases(*(case(f"c{number}", "alarm") for number in range(30)))
+    sourced.without("quoting", "admissible", "no_leak", "contains", "hit_rate")
+    sourced.replace(
+        "rag_assets.yaml", "evaluators:\n", "evaluators:\n  - {type: admissible_context}\n"
+    )
+    call(tmp_path, "run")
+    rows = call(tmp_path, "inspect", "latest", "--violations").stdout.splitlines()
+    assert rows[0] == "90 violations in 30 of 30 cases: 90 not permitted"
+    assert len([row for row in rows if row.endswith("alarm     not permitted")]) == 90
+    limited = call(tmp_path, "inspect", "latest", "--violations", "--limit", "89").stdout
+    assert limited.splitlines()[-1] == "… and 1 more (--limit 90)"

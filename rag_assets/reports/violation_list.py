@@ -21,7 +21,7 @@ def violation_list(
     view: RunView,
     found: Sequence[Violation],
     reasons: Mapping[str, int],
-    limit: int,
+    limit: int | None,
     width: int | None,
 ) -> list[Line]:
     """What `rag-assets inspect RUN --violations` shows.
@@ -30,7 +30,7 @@ def violation_list(
         view: the run.
         found: its violations.
         reasons: reason → number of them.
-        limit: the most to show.
+        limit: the most to show; None for all.
         width: columns of the terminal; None for no limit.
     """
     cases = len({one.case for one in found})
@@ -51,7 +51,7 @@ def violation_list(
         ]
         for one in found[:limit]
     ]
-    more = len(found) - limit
+    more = 0 if limit is None else len(found) - limit
     return blocks(
         [line(head)],
         [] if view.record.get("manifest") else [line(remark)],
