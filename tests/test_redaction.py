@@ -156,6 +156,17 @@ def test_what_is_forbidden_is_masked_in_messages_as_well(corpus: Corpus) -> None
     }
 
 
+def test_a_quoted_text_is_masked_with_its_line_breaks_written_out(tmp_path: Path) -> None:
+    text = "\n".join(["First line of the rule.", "\tSecond line of it.", "The third, and last."])
+    rule = corpus_of(tmp_path, {"doc_id": "rule", "access": ["staff"], "text": text})
+    passages = [("rule", text)]
+    redactor = Redactor(of(rule), passages)
+    for quoted in (repr(text)[1:-1], json.dumps(text)[1:-1]):
+        masked_text = f'bad: "[restricted: {len(quoted)} characters]" (\\n)'
+        assert redactor.text(f'bad: "{quoted}" (\\n)') == masked_text
+    assert Redactor(of(rule, STAFF), passages).text(repr(text)) == repr(text)
+
+
 def test_titles_are_masked_in_messages_where_the_manifest_is_at_hand(corpus: Corpus) -> None:
     case = of(corpus)
     redactor = Redactor(case, corpus=partial(leaks_in, case=case))

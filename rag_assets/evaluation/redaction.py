@@ -6,6 +6,7 @@ The store keeps artifacts as they were recorded. Everything that shows them goes
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,6 +27,7 @@ _PASSAGES = ("candidates", "items", "dropped")
 _NAMES = ("relevant", "requires", "behavior", "reason", "facts")
 """What of an expectation names things, and says nothing of what is in them."""
 _DIGITS = 16
+_ESCAPED = re.compile(r"\\[nrt]")
 
 Span = tuple[int, int]
 """Offset and length of a part of a text."""
@@ -136,7 +138,11 @@ class Redactor:
         """A text with what the case forbids masked, and longer restricted texts and titles."""
         if not self.is_needed:
             return text
-        found = self._leaks(text, self.case.expectation.forbidden)
+        found = [
+            one
+            for reading in _readings(text)
+            for one in self._leaks(reading, self.case.expectation.forbidden)
+        ]
         return masked(
             text, _spans(one for one in found if one.doc_id is None or one.length >= SHORTEST)
         )
@@ -182,6 +188,12 @@ class Redactor:
         return LeakIndex(
             (Guarded(doc_id, doc_id, None, text) for doc_id, text in self.passages), self.min_chars
         )
+
+
+def _readings(text: str) -> list[str]:
+    """A message, and what it says where it quotes a text with its line breaks written out."""
+    written_out = _ESCAPED.sub("  ", text)
+    return [text] if written_out == text else [text, written_out]
 
 
 def passages_of(artifact: Mapping[str, Any]) -> list[tuple[str, str]]:
