@@ -221,6 +221,8 @@ def test_an_edited_dataset_is_paired_as_far_as_it_agrees(
         case("kept", "a", "of a"),
         case("relabelled", "b", "of b", metadata={"topic": "x"}),
         case("asked_anew", "c", "of c"),
+        case("asked_by_another", "c", "of c", user={"id": "ann", "roles": ["staff"]}),
+        case("asked_later", "c", "of c", as_of="2026-01-15"),
         case("answered_anew", "d", "of d"),
         case("dropped", "e", "of e"),
     )
@@ -230,6 +232,8 @@ def test_an_edited_dataset_is_paired_as_far_as_it_agrees(
         case("kept", "a", "of a"),
         case("relabelled", "b", "of b", metadata={"topic": "y"}),
         case("asked_anew", "c g", "of c"),
+        case("asked_by_another", "c", "of c", user={"id": "ann", "roles": []}),
+        case("asked_later", "c", "of c", as_of="2026-02-15"),
         case("answered_anew", "d", "of another"),
     )
     sample.run()
@@ -240,14 +244,17 @@ def test_an_edited_dataset_is_paired_as_far_as_it_agrees(
     assert lines[2].startswith("Dataset differs: ")
     assert "1 case not paired, added (in the candidate only): new" in lines
     assert "1 case not paired, removed (in the baseline only): dropped" in lines
-    assert "1 case not paired, input_changed (another input under the same id): asked_anew" in lines
+    assert (
+        "3 cases not paired, input_changed (another input under the same id): asked_anew, "
+        "asked_by_another, asked_later"
+    ) in lines
     assert (
         "1 case not paired, expected_changed (another expectation for the same input): "
         "answered_anew"
     ) in lines
     assert (
-        "Denominator of answer_correct differs: 5 observed · 0 missing · 0 excluded against "
-        "5 observed · 0 missing · 0 excluded"
+        "Denominator of answer_correct differs: 7 observed · 0 missing · 0 excluded against "
+        "7 observed · 0 missing · 0 excluded"
     ) not in lines
     assert lines[-1] == "No policy: nothing was decided."
 

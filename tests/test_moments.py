@@ -18,6 +18,7 @@ def test_a_date_alone_is_the_whole_day_in_utc() -> None:
         datetime(2024, 5, 1, tzinfo=UTC), datetime(2024, 5, 1, 23, 59, 59, 999999, tzinfo=UTC)
     )
     assert moment("9999-12-31").last.year == 9999
+    assert moment("2026-W05-3") == moment("20260128") == day(date(2026, 1, 28))
 
 
 def test_a_time_is_an_instant_with_its_zone() -> None:
@@ -28,7 +29,9 @@ def test_a_time_is_an_instant_with_its_zone() -> None:
     assert moment("2024-05-01T00:00:00Z").first == moment("2024-05-01").first
 
 
-@pytest.mark.parametrize("text", ["", "yesterday", "2024-13-01", "2024-02-30", "12:00"])
+@pytest.mark.parametrize(
+    "text", ["", "yesterday", "2024-13-01", "2024-02-30", "12:00", "2026-W05", "2026W05T10"]
+)
 def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="must be an ISO date like"):
         moment(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from rag_assets.contracts.cases import Case, parse_case
 from rag_assets.contracts.corpus import Corpus
 from rag_assets.contracts.reference_set import ReferenceSets
 from rag_assets.evaluation.redaction import Redactor, hidden, leaks_of, masked, passages_of
+from rag_assets.evaluators.leak_check import leaks_in
 from rag_assets.store import Store
 from sourced import DOCUMENTS, MEMBER, SECRET, STAFF, SourcedProject, case
 
@@ -136,6 +138,42 @@ def test_leaks_of_details() -> None:
     ]
     assert leaks_of(several, None) == [*one["leaks"], *two["leaks"]]
     assert leaks_of(None) == leaks_of({"doc_id": "a"}) == leaks_of("text") == []
+
+
+def test_what_is_forbidden_is_masked_in_messages_as_well(corpus: Corpus) -> None:
+    redactor = Redactor(of(corpus, forbidden=["7714", "Code Nine"]))
+    said = "it read 7714, and code   NINE"
+    masked_text = "it read [restricted: 4 characters], and [restricted: 11 characters]"
+    assert redactor.text(said) == masked_text
+    assert redactor.text("7714") == "[restricted: 4 characters]"
+    assert redactor.value({"a": [said, 7714]}) == {"a": [masked_text, "[restricted: 4 characters]"]}
+    # What names things is no text of anybody.
+    relevant = [{"doc_id": "rule-7714"}]
+    record = {"id": "c", "expected": {"relevant": relevant, "answer": "7714"}}
+    assert redactor.case_record(record)["expected"] == {
+        "relevant": relevant,
+        "answer": "[restricted: 4 characters]",
+    }
+
+
+def test_a_quoted_text_is_masked_with_its_line_breaks_written_out(tmp_path: Path) -> None:
+    text = "\n".join(["First line of the rule.", "\tSecond line of it.", "The third, and last."])
+    rule = corpus_of(tmp_path, {"doc_id": "rule", "access": ["staff"], "text": text})
+    passages = [("rule", text)]
+    redactor = Redactor(of(rule), passages)
+    for quoted in (repr(text)[1:-1], json.dumps(text)[1:-1]):
+        masked_text = f'bad: "[restricted: {len(quoted)} characters]" (\\n)'
+        assert redactor.text(f'bad: "{quoted}" (\\n)') == masked_text
+    assert Redactor(of(rule, STAFF), passages).text(repr(text)) == repr(text)
+
+
+def test_titles_are_masked_in_messages_where_the_manifest_is_at_hand(corpus: Corpus) -> None:
+    case = of(corpus)
+    redactor = Redactor(case, corpus=partial(leaks_in, case=case))
+    assert redactor.text("no Night  ALARM procedure") == "no [restricted: 22 characters]"
+    staff = of(corpus, STAFF)
+    redactor = Redactor(staff, corpus=partial(leaks_in, case=staff))
+    assert redactor.text("no Night alarm procedure") == "no Night alarm procedure"
 
 
 # The whole way

@@ -272,7 +272,8 @@ def test_who_is_denied_may_say_what_was_asked(place: Place) -> None:
     body = "case.denied()\ncase.retrieval(query='q', depth=3, candidates=[])\nreturn 1"
     found = outcome(place, body, records=["retrieval/v1"])
     assert found.state == "denied"
-    assert found.artifacts["retrieval/v1"]["query"] == "q"
+    recorded = found.artifacts["retrieval/v1"]
+    assert (recorded["query"], recorded["depth"]) == ("q", None)
 
 
 def test_who_is_denied_has_no_candidates(place: Place) -> None:

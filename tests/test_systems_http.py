@@ -162,8 +162,57 @@ def test_an_empty_retrieval_is_a_result(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
+    ("retrieval", "query"),
+    [
+        ({"state": "denied"}, None),
+        ({"state": "denied", "query": "q", "depth": 3, "candidates": []}, "q"),
+    ],
+)
+def test_a_service_may_say_that_access_was_denied(
+    place: Place, retrieval: dict[str, Any], query: str | None
+) -> None:
+    paths = {"retrieval/v1": "r", "context/v1": "c", "citations/v1": "cited"}
+    with answering(Reply(body={"answer": None, "r": retrieval})) as service:
+        result = call_of(system_at(place, service.url, output_path="answer", artifacts=paths))
+    nothing = {
+        "retrieval/v1": {"query": query, "depth": None, "candidates": [], "state": "denied"},
+        "context/v1": {"items": [], "dropped": [], "token_budget": None, "source": "retrieval"},
+        "citations/v1": {"ids": []},
+    }
+    assert (result.failure, result.value) == (None, Execution(None, nothing, "denied", {}))
+
+
+@pytest.mark.parametrize(("state", "ids"), [("valid", ["a"]), ("empty", [])])
+def test_any_other_state_goes_with_the_candidates(place: Place, state: str, ids: list[str]) -> None:
+    found = [{"doc_id": one} for one in ids]
+    body = {"r": {"query": None, "depth": 2, "candidates": found, "state": state}}
+    with answering(Reply(body=body)) as service:
+        result = call_of(system_at(place, service.url, artifacts={"retrieval/v1": "r"}))
+    stored = {"query": None, "depth": 2, "candidates": found}
+    assert (result.value.state, result.value.artifacts) == (state, {"retrieval/v1": stored})
+
+
+@pytest.mark.parametrize(
     ("body", "http", "message"),
     [
+        (
+            {"r": {"state": "gone", "query": "q", "depth": 2, "candidates": []}},
+            {"artifacts": {"retrieval/v1": "r"}},
+            'retrieval/v1 state: must be valid, empty or denied, got "gone"',
+        ),
+        (
+            {"r": {"state": "valid", "query": "q", "depth": 2, "candidates": []}},
+            {"artifacts": {"retrieval/v1": "r"}},
+            "retrieval/v1 state: is valid, and there is no candidate",
+        ),
+        (
+            {"r": {"state": "denied", "candidates": [{"doc_id": "a"}]}},
+            {"artifacts": {"retrieval/v1": "r"}},
+            (
+                "retrieval/v1 candidates: must be empty, because the system reported that access "
+                "was denied"
+            ),
+        ),
         (
             {"error": "overloaded"},
             {"output_path": "result"},

@@ -25,6 +25,8 @@ from rag_assets.evaluation.views import RunView, run_view
 from rag_assets.store import ComparisonRow
 from rag_assets.store.reader import Reader
 
+SHOWN_FAILURES = 50
+
 
 @click.command(
     "inspect",
@@ -43,11 +45,9 @@ from rag_assets.store.reader import Reader
 @option(
     "--limit",
     type=click.IntRange(min=1),
-    default=50,
-    show_default=True,
     metavar="N",
     section="Part of the run",
-    help="With --failures or --violations: the first N.",
+    help=f"The first N (default: {SHOWN_FAILURES} failures, and all violations).",
 )
 @option(
     "--violations",
@@ -64,7 +64,7 @@ def inspect(
     config: Path | None,
     failures: bool,
     violations: bool,
-    limit: int,
+    limit: int | None,
     case_id: str | None,
     as_json: bool,
 ) -> int:
@@ -91,7 +91,7 @@ def inspect(
         if case_id is not None:
             _show_case(reader, view, case_id, as_json=as_json)
         elif failures:
-            _show_failures(reader, view, named, limit, as_json=as_json)
+            _show_failures(reader, view, named, limit or SHOWN_FAILURES, as_json=as_json)
         elif violations:
             _show_violations(reader, view, limit, as_json=as_json)
         else:
@@ -137,7 +137,7 @@ def _show_run(reader: Reader, view: RunView, named: str, *, as_json: bool) -> No
     show(run_detail(view, named, width(), violated(reader, view), agreed))
 
 
-def _show_violations(reader: Reader, view: RunView, limit: int, *, as_json: bool) -> None:
+def _show_violations(reader: Reader, view: RunView, limit: int | None, *, as_json: bool) -> None:
     from rag_assets.evaluation.violations import reason_counts
     from rag_assets.evaluation.violations import violations as find_violations
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from functools import lru_cache
 
 from rag_assets.contracts.text import shown
+
+_WEEK = re.compile(r"\d{4}-?W\d{2}(?!-?\d)", re.ASCII)
+"""A week without its day, which Python reads as the Monday."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,9 @@ def moment(text: str) -> Moment:
     Raises:
         ValueError: the text is no ISO date or time.
     """
+    refusal = f'must be an ISO date like "2026-09-16", got {shown(text)}'
+    if _WEEK.match(text):
+        raise ValueError(refusal)
     try:
         return day(date.fromisoformat(text))
     except ValueError:
@@ -38,7 +45,7 @@ def moment(text: str) -> Moment:
     try:
         instant = datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError(f'must be an ISO date like "2026-09-16", got {shown(text)}') from None
+        raise ValueError(refusal) from None
     if instant.tzinfo is None:
         instant = instant.replace(tzinfo=UTC)
     return Moment(instant, instant)

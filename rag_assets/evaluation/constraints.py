@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rag_assets.evaluation.replicates import samples_of
 from rag_assets.evaluation.views import RunView
 from rag_assets.store.reader import Reader
 
@@ -49,8 +50,11 @@ def violated(reader: Reader, view: RunView) -> list[Violated]:
 
 def _first_document(detail: str | None) -> str | None:
     found = json.loads(detail) if detail else None
-    if not isinstance(found, Mapping):
+    samples = samples_of(found)
+    details = [found] if samples is None else [one["detail"] for one in samples]
+    first = next((one for one in details if isinstance(one, Mapping)), None)
+    if first is None:
         return None
-    leaks = found.get("leaks") or [found]
+    leaks = first.get("leaks") or [first]
     doc_id = leaks[0].get("doc_id")
     return doc_id if isinstance(doc_id, str) else None

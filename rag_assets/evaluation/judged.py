@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from rag_assets.contracts.cases import Case
+from rag_assets.evaluation.redaction import may_hide
 from rag_assets.evaluation.replicates import combine, every_sample
 from rag_assets.evaluation.restricted import told_outcome
 from rag_assets.evaluation.session import NOT_EXECUTED, Session
 from rag_assets.evaluators import Absent, Evaluator, Evidence, Outcome, judge
 from rag_assets.evaluators.custom import Custom
-from rag_assets.store.records import Source
+from rag_assets.store.records import Judgment, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +73,23 @@ def of_all_samples(session: Session, place: int, judged: Mapping[str, Judged]) -
     return found
 
 
+def may_quote(case: Case, evaluator: Evaluator, outcome: Outcome | Judgment) -> bool:
+    """Whether an outcome may hold what the user of the case may not see.
+
+    Of our own evaluators the reason is a name.
+    """
+    if not may_hide(case):
+        return False
+    is_custom = evaluator.type == Custom.type
+    return outcome.detail is not None or (is_custom and outcome.reason is not None)
+
+
 def told(
     session: Session, case: Case, evaluator: Evaluator, judged: Judged, evidence: Evidence | None
 ) -> Judged:
     """A judgment as it may be recorded: it may quote what the user of the case may not see."""
+    if not may_quote(case, evaluator, judged.outcome):
+        return judged
     is_custom = evaluator.type == Custom.type
     outcome = told_outcome(session, case, evidence, judged.outcome, is_custom=is_custom)
     return judged if outcome is judged.outcome else replace(judged, outcome=outcome)

@@ -17,11 +17,13 @@ from rag_assets.contracts.paths import cited_value
 from rag_assets.evaluation.judged import (
     Judged,
     looking_at,
+    may_quote,
     of_all_samples,
     told,
     with_composed,
 )
 from rag_assets.evaluation.memo import CHUNK, FLUSH_S, case_stage_row
+from rag_assets.evaluation.redaction import may_hide
 from rag_assets.evaluation.session import NOT_EXECUTED, CaseResult, Session
 from rag_assets.evaluation.settled import settled_base, settled_case
 from rag_assets.evaluation.words import CASE_STAGES, Stage
@@ -50,6 +52,7 @@ class _Chunk:
         keys: (case, criterion) → judgment key, for all others.
         known: key → memoized judgment.
         unjudged: the cases with a judgment that is not memoized.
+        quoting: the cases of which a memoized judgment may quote what their users may not see.
         evidence: case → what evaluators look at, once it is needed.
     """
 
@@ -58,6 +61,7 @@ class _Chunk:
     keys: dict[tuple[str, str], str] = field(default_factory=dict)
     known: Mapping[str, Judgment] = field(default_factory=dict)
     unjudged: list[str] = field(default_factory=list)
+    quoting: set[str] = field(default_factory=set)
     evidence: dict[str, Evidence] = field(default_factory=dict)
 
 
@@ -138,6 +142,8 @@ def judge_cases(session: Session, *, execute: bool) -> None:
                 judged = {
                     one.criterion: _judge(session, chunk, case, one, execute) for one in evaluators
                 }
+                if case.id in chunk.quoting:
+                    _evidence(session, chunk, case)
                 evidence = chunk.evidence.get(case.id)
                 shown = {
                     one.criterion: told(session, case, one, judged[one.criterion], evidence)
@@ -198,22 +204,37 @@ def _read(session: Session, cases: Sequence[Case], execute: bool) -> _Chunk:
                 _settle_or_key(session, chunk, case, evaluator)
         if session.use_cache or not execute:
             chunk.known = reader.judgments(list(chunk.keys.values()))
-        if not execute:
-            return chunk
         unknown = {
             case_id
             for (case_id, _), key in chunk.keys.items()
-            if key not in chunk.known and key not in session.judged
+            if execute and key not in chunk.known and key not in session.judged
         }
         chunk.unjudged = [one.id for one in cases if one.id in unknown]
+        chunk.quoting = _quoting(session, chunk, cases)
         digests = [
             found
-            for case_id in unknown
+            for case_id in unknown | chunk.quoting
             for stage in _EVIDENCE
             if (found := _digest(session, case_id, stage)) is not None
         ]
         chunk.payloads = {**chunk.payloads, **session.payloads(reader, digests)}
     return chunk
+
+
+def _quoting(session: Session, chunk: _Chunk, cases: Sequence[Case]) -> set[str]:
+    """The cases to which a judgment comes that was, or will be, made for another one as well."""
+    found: set[str] = set()
+    makers: dict[str, str] = {}
+    for case in cases:
+        for one in looking_at(session):
+            key = chunk.keys.get((case.id, one.criterion))
+            if key is None or one.is_constraint:
+                continue
+            known = chunk.known.get(key) or session.judged.get(key)
+            is_shared = makers.setdefault(key, case.id) != case.id
+            if may_quote(case, one, known) if known else is_shared and may_hide(case):
+                found.add(case.id)
+    return found
 
 
 def _settle_or_key(session: Session, chunk: _Chunk, case: Case, evaluator: Evaluator) -> None:

@@ -6,6 +6,7 @@ The store keeps artifacts as they were recorded. Everything that shows them goes
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +24,10 @@ SHORTEST = 8
 GENERATION = "generation/v1"
 EXECUTION = "execution/v1"
 _PASSAGES = ("candidates", "items", "dropped")
+_NAMES = ("relevant", "requires", "behavior", "reason", "facts")
+"""What of an expectation names things, and says nothing of what is in them."""
 _DIGITS = 16
+_ESCAPED = re.compile(r"\\[nrt]")
 
 Span = tuple[int, int]
 """Offset and length of a part of a text."""
@@ -131,11 +135,17 @@ class Redactor:
         return with_texts(value, lambda _, text: self.text(text))
 
     def text(self, text: str) -> str:
-        """A text with longer parts of restricted passages masked."""
-        if not self.is_needed or len(text) < SHORTEST:
+        """A text with what the case forbids masked, and longer restricted texts and titles."""
+        if not self.is_needed:
             return text
-        found = (one for one in self._leaks(text) if one.what == "text")
-        return masked(text, [span for span in _spans(found) if span[1] >= SHORTEST])
+        found = [
+            one
+            for reading in _readings(text)
+            for one in self._leaks(reading, self.case.expectation.forbidden)
+        ]
+        return masked(
+            text, _spans(one for one in found if one.doc_id is None or one.length >= SHORTEST)
+        )
 
     def case_record(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """A case as it may be shown; what its input says is its user's own."""
@@ -146,7 +156,9 @@ class Redactor:
         expected = record.get("expected")
         if not isinstance(expected, dict):
             return {**record, **({"expected": self.value(expected)} if expected else {})}
-        found = {name: self.value(part) for name, part in expected.items()}
+        found = {
+            name: part if name in _NAMES else self.value(part) for name, part in expected.items()
+        }
         if isinstance(expected.get("gold_context"), list):
             found["gold_context"] = [self._passage(one) for one in expected["gold_context"]]
         if isinstance(expected.get("forbidden"), list):
@@ -184,6 +196,12 @@ class Redactor:
         return LeakIndex(
             (Guarded(doc_id, doc_id, None, text) for doc_id, text in self.passages), self.min_chars
         )
+
+
+def _readings(text: str) -> list[str]:
+    """A message, and what it says where it quotes a text with its line breaks written out."""
+    written_out = _ESCAPED.sub("  ", text)
+    return [text] if written_out == text else [text, written_out]
 
 
 def passages_of(artifact: Mapping[str, Any]) -> list[tuple[str, str]]:

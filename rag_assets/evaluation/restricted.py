@@ -64,8 +64,6 @@ def told_outcome(
         outcome: what it said.
         is_custom: whether its reason is free text: that of our own evaluators is a name.
     """
-    if not may_hide(case) or (outcome.detail is None and not is_custom):
-        return outcome
     parts = (evidence.retrieval, evidence.context) if evidence is not None else ()
     found = (part.record() for part in parts if not isinstance(part, Absent))
     redactor = redactor_of(session, case, found)

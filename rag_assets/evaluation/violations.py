@@ -13,6 +13,7 @@ from rag_assets.contracts.cases import Case
 from rag_assets.evaluation.case_view import cited
 from rag_assets.evaluation.recorded_sources import recorded_cases
 from rag_assets.evaluation.redaction import Redactor, leaks_of
+from rag_assets.evaluation.replicates import samples_of
 from rag_assets.evaluation.views import RunView
 from rag_assets.evaluation.words import PASSAGE_STAGES
 from rag_assets.store import CaseStage, RunJudgment, SampleStage
@@ -132,11 +133,12 @@ def _documents(stage: str, artifact: Any, view: RunView) -> list[str]:
 def _told(case: Case, judgments: Sequence[RunJudgment]) -> Iterator[Violation]:
     """Parts of the answer that `no_leak` found."""
     for one in judgments:
-        leaks = leaks_of(json.loads(one.detail), None) if one.detail else []
-        for leak in leaks:
-            reason = f"{leak['what']} in the answer"
-            where = ("generation", leak["offset"], leak["doc_id"])
-            yield Violation(case.id, 0, user_id(case.asker), *where, reason)
+        detail = json.loads(one.detail) if one.detail else None
+        for sample in range(len(samples_of(detail) or (None,))):
+            for leak in leaks_of(detail, sample):
+                reason = f"{leak['what']} in the answer"
+                where = ("generation", leak["offset"], leak["doc_id"])
+                yield Violation(case.id, sample, user_id(case.asker), *where, reason)
 
 
 def _sample(row: CaseStage) -> int:

@@ -49,7 +49,7 @@ def run_detail(
         failure_lines(view),
         [*_gate(view), *decision_rows(view.decisions, width, in_full=True)],
         metric_rows(view.metrics, width, in_full=True),
-        violation_lines(violated, named, width),
+        violation_lines(violated, named, width, in_full=True),
         agreement_lines(agreed),
         [line(f"Next: rag-assets inspect {named} --failures")] if has_failures(view) else [],
     )

@@ -21,7 +21,7 @@ def violation_list(
     view: RunView,
     found: Sequence[Violation],
     reasons: Mapping[str, int],
-    limit: int,
+    limit: int | None,
     width: int | None,
 ) -> list[Line]:
     """What `rag-assets inspect RUN --violations` shows.
@@ -30,7 +30,7 @@ def violation_list(
         view: the run.
         found: its violations.
         reasons: reason → number of them.
-        limit: the most to show.
+        limit: the most to show; None for all.
         width: columns of the terminal; None for no limit.
     """
     cases = len({one.case for one in found})
@@ -51,7 +51,7 @@ def violation_list(
         ]
         for one in found[:limit]
     ]
-    more = len(found) - limit
+    more = 0 if limit is None else len(found) - limit
     return blocks(
         [line(head)],
         [] if view.record.get("manifest") else [line(remark)],
@@ -60,21 +60,25 @@ def violation_list(
     )
 
 
-def violation_lines(found: Sequence[Violated], reference: str, width: int | None) -> list[Line]:
+def violation_lines(
+    found: Sequence[Violated], reference: str, width: int | None, *, in_full: bool = False
+) -> list[Line]:
     """The cases that failed a hard constraint, beside the means of a report.
 
     Args:
         found: these cases.
         reference: how to name the run, for the command to type next.
         width: columns of the terminal; None for no limit.
+        in_full: all of them, and not the first few only.
     """
     if not found:
         return []
+    shown = len(found) if in_full else _SHOWN
     table = [
         (Cell(f"{'':{INDENT}}{one.case}"), one.criterion, one.doc_id or "", Cell(one.reason, "red"))
-        for one in found[:_SHOWN]
+        for one in found[:shown]
     ]
-    more = len(found) - _SHOWN
+    more = len(found) - shown
     last = f"{f'… and {more} more: ' if more > 0 else 'All about them: '}"
     command = f"rag-assets inspect {reference} --violations"
     return [

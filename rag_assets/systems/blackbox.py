@@ -99,13 +99,15 @@ class Execution:
 def denied_retrieval(retrieval: Mapping[str, Any], place: str = "") -> dict[str, Any]:
     """The retrieval of somebody who was denied access, as it is stored.
 
+    It has no depth, so that no metric finds it too shallow: whoever was denied found nothing.
+
     Raises:
         ArtifactError: there are candidates all the same; the field begins with `place`.
     """
     if retrieval["candidates"]:
         message = "must be empty, because the system reported that access was denied"
         raise ArtifactError(f"{place}candidates", message)
-    return {**retrieval, "state": "denied"}
+    return {**retrieval, "depth": None, "state": "denied"}
 
 
 def _state(retrieval: Mapping[str, Any] | None, is_denied: bool) -> RetrievalState | None:

@@ -13,11 +13,12 @@ from rag_assets.contracts.cases import Case
 from rag_assets.contracts.config import Config
 from rag_assets.contracts.errors import ArtifactError, Problem
 from rag_assets.contracts.http_config import HttpSettings, described, header_problem
-from rag_assets.contracts.kinds import json_copy, recorded_artifact
+from rag_assets.contracts.kinds import RETRIEVAL, json_copy, recorded_artifact
 from rag_assets.contracts.paths import NOTHING, value_at
 from rag_assets.contracts.secrets import Secrets, references, substituted
 from rag_assets.contracts.system_config import SystemKind
 from rag_assets.contracts.template import TemplateError, placeholders, render
+from rag_assets.contracts.text import shown
 from rag_assets.systems.attempts import CallError
 from rag_assets.systems.blackbox import BlackBox, Execution
 from rag_assets.systems.connections import Connections
@@ -122,15 +123,21 @@ class HttpSystem(BlackBox):
     def accept(self, value: Any) -> Execution:
         """The output and the artifacts in the body of an answer.
 
+        A retrieval may say what came of it: where its `state` is `denied`, access was refused, and
+        nothing else is owed.
+
         Raises:
             ArtifactError: there is nothing at a path, or what is there is malformed.
         """
         output = self._part(value, "output", self.http.output_path)
+        paths = self.http.artifacts
+        is_denied = RETRIEVAL in paths and _is_denied(value_at(value, paths[RETRIEVAL]))
         artifacts = {
-            kind: recorded_artifact(kind, self._part(value, kind, path))
-            for kind, path in self.http.artifacts.items()
+            kind: recorded_artifact(kind, _stateless(kind, self._part(value, kind, path)))
+            for kind, path in paths.items()
+            if not is_denied or value_at(value, path) is not NOTHING
         }
-        return Execution.of(output, artifacts, declared=self.records)
+        return Execution.of(output, artifacts, declared=self.records, is_denied=is_denied)
 
     async def close(self) -> None:
         """Close the connections of the running loop."""
@@ -170,6 +177,32 @@ class HttpSystem(BlackBox):
         return "".join(
             char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text
         )
+
+
+def _is_denied(retrieval: Any) -> bool:
+    return isinstance(retrieval, dict) and retrieval.get("state") == "denied"
+
+
+def _stateless(kind: str, artifact: Any) -> Any:
+    """An artifact without the state that a retrieval may have.
+
+    Raises:
+        ArtifactError: the state is none, or says something else than the candidates.
+    """
+    if kind != RETRIEVAL or not isinstance(artifact, dict) or "state" not in artifact:
+        return artifact
+    rest = {name: part for name, part in artifact.items() if name != "state"}
+    state, has_candidates = artifact["state"], bool(rest.get("candidates"))
+    if state == "denied":
+        # The depth need not be said, and is not kept.
+        return {"query": None, "depth": 1, "candidates": [], **rest}
+    if state not in ("valid", "empty"):
+        message = f"must be valid, empty or denied, got {shown(state)}"
+        raise ArtifactError(f"{RETRIEVAL} state", message)
+    if has_candidates != (state == "valid"):
+        there = "there are candidates" if has_candidates else "there is no candidate"
+        raise ArtifactError(f"{RETRIEVAL} state", f"is {state}, and {there}")
+    return rest
 
 
 def _told(status: int) -> str:
