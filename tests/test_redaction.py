@@ -146,7 +146,8 @@ def test_what_is_forbidden_is_masked_in_messages_as_well(corpus: Corpus) -> None
     masked_text = "it read [restricted: 4 characters], and [restricted: 11 characters]"
     assert redactor.text(said) == masked_text
     assert redactor.text("7714") == "[restricted: 4 characters]"
-    assert redactor.value({"a": [said, 7714]}) == {"a": [masked_text, "[restricted: 4 characters]"]}
+    assert redactor.said({"7714": [said, 7714]}) == {"7714": [masked_text, 7714]}
+    assert redactor.value({"id": "rule-7714"}) == {"id": "rule-7714"}
     # What names things is no text of anybody.
     relevant = [{"doc_id": "rule-7714"}]
     record = {"id": "c", "expected": {"relevant": relevant, "answer": "7714"}}

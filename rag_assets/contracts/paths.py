@@ -66,6 +66,17 @@ def with_texts(value: Any, change: Callable[[str, str], str], place: str = "") -
     return value if changed == text else changed
 
 
+def with_strings(value: Any, change: Callable[[str], str]) -> Any:
+    """A JSON value with each of its strings changed; keys and numbers stay."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: with_strings(part, change) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [with_strings(part, change) for part in value]
+    return value
+
+
 def _text_of(value: Any) -> str | None:
     """A text, or a number as it is written; None for null, true and false."""
     if isinstance(value, str):

@@ -177,7 +177,7 @@ def case_view(reader: Reader, view: RunView, case_id: str) -> CaseView:
         output=redactor.answer(output, found_leaks(judgments)),
         citations=redactor.value(cited(output, recorded, view)),
         retrieval_state=execution.get("state") or state_of(rows.get("retrieval"), retrieval),
-        artifacts=redactor.value(free_artifacts(execution)),
+        artifacts=redactor.said(free_artifacts(execution)),
         judgments=judgments,
         samples=samples.views(redactor, judgments),
     )

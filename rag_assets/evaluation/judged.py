@@ -78,10 +78,8 @@ def may_quote(case: Case, evaluator: Evaluator, outcome: Outcome | Judgment) -> 
 
     Of our own evaluators the reason is a name.
     """
-    if not may_hide(case):
-        return False
-    is_custom = evaluator.type == Custom.type
-    return outcome.detail is not None or (is_custom and outcome.reason is not None)
+    has_reason = evaluator.type == Custom.type and outcome.reason is not None
+    return may_hide(case) and (outcome.detail is not None or has_reason)
 
 
 def told(
@@ -90,6 +88,4 @@ def told(
     """A judgment as it may be recorded: it may quote what the user of the case may not see."""
     if not may_quote(case, evaluator, judged.outcome):
         return judged
-    is_custom = evaluator.type == Custom.type
-    outcome = told_outcome(session, case, evidence, judged.outcome, is_custom=is_custom)
-    return judged if outcome is judged.outcome else replace(judged, outcome=outcome)
+    return replace(judged, outcome=told_outcome(session, case, evidence, evaluator, judged.outcome))

@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Any
 
 from rag_assets.contracts.cases import Case
-from rag_assets.contracts.kinds import CONTEXT, RETRIEVAL
-from rag_assets.contracts.paths import with_texts
+from rag_assets.contracts.kinds import CITATIONS, CONTEXT, RETRIEVAL
+from rag_assets.contracts.paths import with_strings, with_texts
 from rag_assets.evaluation.replicates import samples_of
 from rag_assets.evaluators.leaks import Guarded, Leak, LeakIndex
 
@@ -111,7 +111,7 @@ class Redactor:
             return self.value(rest) | {
                 name: [self._passage(one) for one in passages] for name, passages in lists.items()
             }
-        return self.value(value)
+        return self.value(value) if kind == CITATIONS else self.said(value)
 
     def answer(self, value: Any, leaks: Sequence[Mapping[str, Any]] = ()) -> Any:
         """An answer as it may be shown, with everything masked that `no_leak` looks for."""
@@ -129,13 +129,19 @@ class Redactor:
         return with_texts(value, change)
 
     def value(self, value: Any) -> Any:
-        """Any other JSON as it may be shown: messages, tracebacks, free artifacts, details."""
+        """JSON that names things as it may be shown: longer parts of restricted texts masked."""
         if not self.is_needed:
             return value
-        return with_texts(value, lambda _, text: self.text(text))
+        return with_texts(value, lambda _, text: masked(text, _spans(self._long(text))))
+
+    def said(self, value: Any) -> Any:
+        """JSON that says things as it may be shown: details, free artifacts, expected answers."""
+        if not self.is_needed:
+            return value
+        return with_strings(self.value(value), self.text)
 
     def text(self, text: str) -> str:
-        """A text with what the case forbids masked, and longer restricted texts and titles."""
+        """A message with what the case forbids masked, and longer restricted texts and titles."""
         if not self.is_needed:
             return text
         found = [
@@ -147,6 +153,11 @@ class Redactor:
             text, _spans(one for one in found if one.doc_id is None or one.length >= SHORTEST)
         )
 
+    def _long(self, text: str) -> list[Leak]:
+        if len(text) < SHORTEST:
+            return []
+        return [one for one in self._leaks(text) if one.what == "text" and one.length >= SHORTEST]
+
     def case_record(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """A case as it may be shown; what its input says is its user's own."""
         if not self.is_needed:
@@ -155,9 +166,10 @@ class Redactor:
         record = {**record, **metadata}
         expected = record.get("expected")
         if not isinstance(expected, dict):
-            return {**record, **({"expected": self.value(expected)} if expected else {})}
+            return {**record, **({"expected": self.said(expected)} if expected else {})}
         found = {
-            name: part if name in _NAMES else self.value(part) for name, part in expected.items()
+            name: self.value(part) if name in _NAMES else self.said(part)
+            for name, part in expected.items()
         }
         if isinstance(expected.get("gold_context"), list):
             found["gold_context"] = [self._passage(one) for one in expected["gold_context"]]
@@ -177,7 +189,7 @@ class Redactor:
             found["text"] = hidden(found["text"])
         if "metadata" in found:
             found["metadata"] = with_texts(
-                passage["metadata"], lambda place, text: hidden(text) if place else self.text(text)
+                passage["metadata"], lambda place, text: hidden(text) if place else self.value(text)
             )
         return found
 

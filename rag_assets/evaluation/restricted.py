@@ -13,7 +13,8 @@ from rag_assets.evaluation.recorded_sources import least_chars
 from rag_assets.evaluation.redaction import Redactor, may_hide, passages_of
 from rag_assets.evaluation.session import Session
 from rag_assets.evaluation.words import PASSAGE_STAGES
-from rag_assets.evaluators import Absent, Evidence, Outcome
+from rag_assets.evaluators import Absent, Evaluator, Evidence, Outcome
+from rag_assets.evaluators.custom import Custom
 from rag_assets.evaluators.leak_check import leaks_in
 from rag_assets.systems.calls import CallResult
 
@@ -53,7 +54,7 @@ def told_call(session: Session, case: Case, call: CallResult) -> CallResult:
 
 
 def told_outcome(
-    session: Session, case: Case, evidence: Evidence | None, outcome: Outcome, *, is_custom: bool
+    session: Session, case: Case, evidence: Evidence | None, evaluator: Evaluator, outcome: Outcome
 ) -> Outcome:
     """An outcome, with what its evaluator says of it as it may be told.
 
@@ -61,11 +62,13 @@ def told_outcome(
         session: the run.
         case: the case.
         evidence: what the evaluator looked at, where it is at hand.
+        evaluator: who says it. Constraints name documents and places, and quote nothing.
         outcome: what it said.
-        is_custom: whether its reason is free text: that of our own evaluators is a name.
     """
     parts = (evidence.retrieval, evidence.context) if evidence is not None else ()
     found = (part.record() for part in parts if not isinstance(part, Absent))
     redactor = redactor_of(session, case, found)
+    is_custom = evaluator.type == Custom.type
     reason = redactor.text(outcome.reason) if is_custom and outcome.reason else outcome.reason
-    return replace(outcome, reason=reason, detail=redactor.value(outcome.detail))
+    tell = redactor.value if evaluator.is_constraint else redactor.said
+    return replace(outcome, reason=reason, detail=tell(outcome.detail))
