@@ -35,7 +35,7 @@ def test_a_leak_of_one_sample(tmp_path: Path) -> None:
         "reason": "text in the answer",
     }
     text = call(tmp_path, "inspect", "latest", "--violations").stdout
-    assert "c (sample 2)  ann   generation  0         alarm     text in the answer" in text
+    assert "c (sample 2)  ann   generation  character 0  alarm     text in the answer" in text
     shown = call(tmp_path, "inspect", "latest", "--case", "c", "--json").stdout
     third = json.loads(shown)["samples"][1]["output"]["answer"]
     assert third.startswith(f"[restricted: {len(SECRET)} characters]It is so.")
