@@ -90,6 +90,13 @@ def test_answers_and_messages(corpus: Corpus) -> None:
     }
 
 
+def test_keys_that_are_masked_alike_stay_apart(corpus: Corpus) -> None:
+    redactor = Redactor(of(corpus, forbidden=["7714"]))
+    shown = redactor.answer({"7714": "a", "７７１４": "b", "c": 7714})
+    code = "[restricted: 4 characters]"
+    assert shown == {code: "a", f"{code} (2)": "b", "c": code}
+
+
 def test_an_execution_as_a_whole(corpus: Corpus) -> None:
     execution = {
         "output": SECRET,

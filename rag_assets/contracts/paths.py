@@ -47,13 +47,17 @@ def texts_in(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
 def with_texts(value: Any, change: Callable[[str, str], str], place: str = "") -> Any:
     """A JSON value with each of its texts replaced by what `change(path, text)` makes of it.
 
-    The path of a key is not told. A number that is changed becomes a text.
+    The path of a key is not told. A number that is changed becomes a text. Keys that become alike
+    are numbered.
     """
     if isinstance(value, dict):
-        return {
-            change("", key): with_texts(part, change, f"{place}.{key}" if place else key)
-            for key, part in value.items()
-        }
+        found: dict[str, Any] = {}
+        for key, part in value.items():
+            name = change("", key)
+            if name in found:
+                name += f" ({len(found) + 1})"
+            found[name] = with_texts(part, change, f"{place}.{key}" if place else key)
+        return found
     if isinstance(value, (list, tuple)):
         return [
             with_texts(part, change, f"{place}.{index}" if place else str(index))
