@@ -17,9 +17,10 @@ demo: $(READY)
 	  status=$$?; if [ $$status -ne 3 ]; then exit $$status; fi; \
 	  echo; echo "Exit code 3 is the example's answer: 13 cases cannot settle two of its rules."
 
-# Tests that need Chromium are skipped where there is none; .ci/chromium installs it.
+# Tests that need Chromium are skipped where there is none; .ci/chromium installs it. Many wait for
+# the processes of the Dagster UI, so that three workers suit two cores.
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist loadfile
 
 lint: $(READY)
 	$(BIN)/ruff check .
