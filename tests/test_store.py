@@ -448,8 +448,8 @@ def test_memory_does_not_grow_with_what_is_stored(tmp_path: Path) -> None:
         command = [sys.executable, "-c", FILL, str(tmp_path / f"{batches}.duckdb"), str(batches)]
         return int(subprocess.run(command, capture_output=True, check=True).stdout)
 
-    # 20 MB and 160 MB of payloads; DuckDB keeps some blocks, more of them on a busy machine.
-    assert peak_mb(8) - peak_mb(1) < 110
+    # 20 MB and 240 MB of payloads; DuckDB keeps some blocks, more of them on a busy machine.
+    assert peak_mb(12) - peak_mb(1) < 150
 
 
 # Other processes
