@@ -11,10 +11,11 @@ from typing import Any
 from rag_assets.contracts.human_labels import NO_CLAIMS
 from rag_assets.evaluation.replicates import samples_of
 from rag_assets.evaluation.views import RunView
+from rag_assets.evaluators.registry import EVALUATORS
 from rag_assets.statistics.agreement import cohen_kappa
 from rag_assets.store.reader import Reader
 
-TYPES = ("claim_support", "fact_coverage", "context_support")
+TYPES = frozenset(one.type for one in EVALUATORS if one.reads_labels)
 """Types of the evaluators whose details hold labels."""
 
 
@@ -69,11 +70,13 @@ def agreements(reader: Reader, view: RunView) -> list[Agreement]:
         return []
     for row in reader.run_judgments(view.row.id):
         if row.criterion in units and row.detail:
+            own: list[Disagreement] = []
             for one in _labels(json.loads(row.detail)):
                 unit = Disagreement(row.case_id, one["about"], one["unit"], one["by"])
                 # Samples with the same answer have the same labels.
-                if unit not in units[row.criterion]:
-                    units[row.criterion].append(unit)
+                if unit not in own:
+                    own.append(unit)
+            units[row.criterion] += own
     # A criterion that takes the labels of another one says nothing of its own.
     first: dict[str, str] = {}
     for name, found in units.items():

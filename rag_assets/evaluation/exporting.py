@@ -8,13 +8,13 @@ same run makes the same bytes.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from rag_assets.contracts.errors import InputError
 from rag_assets.evaluation.bundle import new_bundle, write_json, write_lines, write_manifest
@@ -30,8 +30,9 @@ from rag_assets.evaluation.references import (
     find_run,
     is_digest,
 )
+from rag_assets.evaluation.stored_cases import by_case
 from rag_assets.evaluation.views import RunView, run_view
-from rag_assets.store import CaseStage, DiagnosisRow, RunJudgment
+from rag_assets.store import DiagnosisRow
 from rag_assets.store.reader import Reader, RunTable
 
 FOLDER = "bundles"
@@ -45,7 +46,6 @@ _TABLES: Final[dict[str, RunTable]] = {
 _SAMPLED: Final[dict[str, RunTable]] = {"samples": "sample_stages"}
 
 Opening = Callable[[], AbstractContextManager[Reader]]
-Row = TypeVar("Row", CaseStage, RunJudgment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +196,8 @@ def _cases(
                 *reader.case_stages(view.row.id, batch),
                 *reader.sample_stages(view.row.id, batch),
             ]
-            stages = _by_case(rows)
-            judgments = _by_case(reader.run_judgments(view.row.id, batch))
+            stages = by_case(rows)
+            judgments = by_case(reader.run_judgments(view.row.id, batch))
             payloads = reader.payloads([row.digest for row in rows if row.digest])
         for case_id in batch:
             yield case_record(
@@ -269,7 +269,7 @@ def _pairs(
     for batch in _batches(paired):
         with opening() as reader:
             found = {
-                side: _by_case(reader.run_judgments(view.row.id, batch))
+                side: by_case(reader.run_judgments(view.row.id, batch))
                 for side, view in views.items()
             }
         for case_id in batch:
@@ -284,10 +284,3 @@ def _pairs(
 
 def _batches(ids: Sequence[str]) -> Iterator[Sequence[str]]:
     return (ids[start : start + _BATCH] for start in range(0, len(ids), _BATCH))
-
-
-def _by_case(rows: Sequence[Row]) -> defaultdict[str, list[Row]]:
-    found: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        found[row.case_id].append(row)
-    return found

@@ -224,11 +224,14 @@ def _read(session: Session, cases: Sequence[Case], execute: bool) -> _Chunk:
 def _quoting(session: Session, chunk: _Chunk, cases: Sequence[Case]) -> set[str]:
     """The cases to which a judgment comes that was, or will be, made for another one as well."""
     found: set[str] = set()
+    if not any(map(may_hide, cases)):
+        return found
     makers: dict[str, str] = {}
+    looking = [one for one in looking_at(session) if not one.is_constraint]
     for case in cases:
-        for one in looking_at(session):
+        for one in looking:
             key = chunk.keys.get((case.id, one.criterion))
-            if key is None or one.is_constraint:
+            if key is None:
                 continue
             known = chunk.known.get(key) or session.judged.get(key)
             is_shared = makers.setdefault(key, case.id) != case.id

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from rag_assets.contracts.policy import MetricKind
 from rag_assets.evaluation.grouping import GroupKey, group_keys
 from rag_assets.evaluation.views import RunView
 from rag_assets.evaluators import Outcome
-from rag_assets.store import RunJudgment
+from rag_assets.store import CaseStage, RunJudgment
 from rag_assets.store.reader import Reader
+
+Row = TypeVar("Row", CaseStage, RunJudgment)
 
 NOT_EXECUTED = Outcome.missing("not_executed")
 """The outcome of a case that a run never came to."""
@@ -27,6 +30,14 @@ def keys_of(reader: Reader, view: RunView, case_ids: Sequence[str]) -> tuple[Gro
         for case_id, case in stage_payloads(reader, view.row.id, "cases", case_ids)
     }
     return group_keys((case_id, groups.get(case_id)) for case_id in case_ids)
+
+
+def by_case(rows: Iterable[Row]) -> defaultdict[str, list[Row]]:
+    """Case id → its rows, in their order."""
+    found: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row.case_id].append(row)
+    return found
 
 
 def recorded_outcome(row: RunJudgment) -> Outcome:

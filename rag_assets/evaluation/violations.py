@@ -14,6 +14,7 @@ from rag_assets.evaluation.case_view import cited
 from rag_assets.evaluation.recorded_sources import recorded_cases
 from rag_assets.evaluation.redaction import Redactor, leaks_of
 from rag_assets.evaluation.replicates import samples_of
+from rag_assets.evaluation.stored_cases import by_case
 from rag_assets.evaluation.views import RunView
 from rag_assets.evaluation.words import PASSAGE_STAGES
 from rag_assets.store import CaseStage, RunJudgment, SampleStage
@@ -72,9 +73,9 @@ def violations(reader: Reader, view: RunView) -> list[Violation]:
             if row.stage in _STAGES
         ]
         payloads = reader.payloads([row.digest for row in rows if row.digest])
-        judgments = reader.run_judgments(view.row.id, batch)
+        stages, judgments = by_case(rows), by_case(reader.run_judgments(view.row.id, batch))
         for case_id in batch:
-            own = [row for row in rows if row.case_id == case_id and row.digest in payloads]
+            own = [row for row in stages[case_id] if row.digest in payloads]
             record = next((row.digest for row in own if row.stage == "cases"), None)
             if record is not None:
                 case = cases.case(json.loads(payloads[record]))
@@ -85,7 +86,7 @@ def violations(reader: Reader, view: RunView) -> list[Violation]:
                 ]
                 redactor = cases.redactor(case, passages)
                 found += _served(redactor, own, payloads, view)
-                found += _told(case, [one for one in judgments if one.case_id == case_id])
+                found += _told(case, judgments[case_id])
     return found
 
 

@@ -17,6 +17,7 @@ from rag_assets.contracts.spreadsheet import neutralised
 from rag_assets.evaluation.agreement import TYPES
 from rag_assets.evaluation.case_view import found_leaks
 from rag_assets.evaluation.recorded_sources import RecordedCases, recorded_cases
+from rag_assets.evaluation.stored_cases import by_case
 from rag_assets.evaluation.views import RunView
 from rag_assets.evaluation.wording import value_text
 from rag_assets.store.reader import Reader
@@ -115,11 +116,8 @@ def _answers(
 def _leaks(
     reader: Reader, view: RunView, case_ids: Sequence[str]
 ) -> dict[str, list[Mapping[str, Any]]]:
-    judgments = [view.judgment(row) for row in reader.run_judgments(view.row.id, case_ids)]
-    return {
-        case_id: found_leaks(one for one in judgments if one.case == case_id)
-        for case_id in case_ids
-    }
+    rows = by_case(reader.run_judgments(view.row.id, case_ids))
+    return {case_id: found_leaks(map(view.judgment, rows[case_id])) for case_id in case_ids}
 
 
 def _cells(

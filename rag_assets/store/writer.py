@@ -137,11 +137,9 @@ class Writer:
 
     def put_labels(self, labels: Sequence[HumanLabel]) -> int:
         """Store labels that are not stored yet, and return how many those are."""
-        before = len(self.reader.labels())
         names, rows = _columns(labels)
         keyed = [(one.key, *row) for one, row in zip(labels, rows, strict=True)]
-        self._insert_new("labels", "key", ("key", *names), keyed)
-        return len(self.reader.labels()) - before
+        return self._insert_new("labels", "key", ("key", *names), keyed)
 
     def put_heads(self, heads: Mapping[HeadKey, Head | None]) -> None:
         """Set heads; None forgets one, so that the next success is emitted again."""
@@ -173,9 +171,10 @@ class Writer:
         rows: Sequence[tuple[Any, ...]],
         *,
         replace: bool = False,
-    ) -> None:
+    ) -> int:
+        """Append the rows whose key is not there yet, or all of them, and return how many."""
         if not rows:
-            return
+            return 0
         at = names.index(key)
         unique = {row[at]: row for row in reversed(rows)}
         if replace:
@@ -183,7 +182,7 @@ class Writer:
                 f"DELETE FROM {table} WHERE {key} IN (SELECT unnest($1))", [list(unique)]
             )
             self._append_rows(table, list(unique.values()))
-            return
+            return len(unique)
         # Payloads are large: find out first which of them are new.
         known = self._connection.execute(
             f"SELECT {key} FROM {table} WHERE {key} IN (SELECT unnest($1))", [list(unique)]
@@ -191,6 +190,7 @@ class Writer:
         for (known_key,) in known:
             unique.pop(known_key, None)
         self._append_rows(table, list(unique.values()))
+        return len(unique)
 
 
 def _columns(rows: Sequence[Any]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
